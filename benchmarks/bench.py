@@ -46,9 +46,7 @@ from pipeline.training.fresh import TOGETHER  # noqa: E402
 
 K, DEPTH, Q = 2, 4, 0.5
 RESULTS = Path(__file__).with_name("RESULTS.md")
-ENGINES = (
-    "Seconds of the engines' own book-keeping, with nothing to do, in workspaces of toy studies (`scale.py`):"
-)
+ENGINES = "Seconds of the engines' own book-keeping, with nothing to do, in workspaces of toy studies (`scale.py`):"
 
 
 @dataclasses.dataclass
@@ -71,9 +69,7 @@ def rates(actions: dict[str, Callable[[int], int]], repeats: int) -> dict[str, f
     """Return the median over repeats of what each action says it made, per second."""
     times, made = _timed(actions, repeats)
     return {
-        name: statistics.median(
-            count / seconds for count, seconds in zip(made[name], times[name], strict=True)
-        )
+        name: statistics.median(count / seconds for count, seconds in zip(made[name], times[name], strict=True))
         for name in actions
     }
 
@@ -130,19 +126,13 @@ def sampling() -> list[Row]:
         return made
 
     rows = []
-    for name, length in (
-        ("complete strings (D2)", None),
-        ("prefixes of 28 (D1)", 28),
-        ("prefixes of 450 (D3)", 450),
-    ):
+    for name, length in (("complete strings (D2)", None), ("prefixes of 28 (D1)", 28), ("prefixes of 450 (D3)", 450)):
         speeds = rates(
             {"ours": lambda _, n=length: ours(n), "plain": lambda _, n=length: plain(n)},  # type: ignore[misc]
             9,
         )
         fast, slow = speeds["ours"], speeds["plain"]
-        rows.append(
-            Row(f"sampling {name}, tokens/s", f"{fast / 1e6:.1f} M", f"{slow / 1e3:.1f} k", fast / slow, 400)
-        )
+        rows.append(Row(f"sampling {name}, tokens/s", f"{fast / 1e6:.1f} M", f"{slow / 1e3:.1f} k", fast / slow, 400))
     return rows
 
 
@@ -169,9 +159,18 @@ def plain_gpt2(job: core.TrainingJob) -> Callable[[int], None]:
     ids, lengths, targets = (job.objective.data[name][0] for name in ("ids", "lengths", "targets"))
     length = ids.shape[-1]
     config = GPT2Config(
-        vocab_size=5, n_positions=length, n_embd=50, n_layer=2, n_head=1, n_inner=50,
-        resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0,
-    )  # fmt: skip
+        vocab_size=5,
+        n_positions=length,
+        n_embd=50,
+        n_layer=2,
+        n_head=1,
+        n_inner=50,
+        resid_pdrop=0,
+        embd_pdrop=0,
+        attn_pdrop=0,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
     model = GPT2LMHeadModel(config).train()
     adam = torch.optim.Adam(model.parameters(), lr=3e-3)
 
@@ -232,13 +231,7 @@ def training(folder: Path) -> list[Row]:
         seconds = interleaved({"ours": our_step(current), "plain": plain_gpt2(current)}, 60)
         ours, plain = seconds["ours"] * 1e3, seconds["plain"] * 1e3
         rows.append(
-            Row(
-                f"training M1 on {name}, ms per model-step",
-                f"{ours:.2f}",
-                f"{plain:.2f}",
-                plain / ours,
-                target,
-            )
+            Row(f"training M1 on {name}, ms per model-step", f"{ours:.2f}", f"{plain:.2f}", plain / ours, target)
         )
         share = model_flops(current) / seconds["ours"] / peak
         rows.append(
@@ -254,9 +247,12 @@ def training(folder: Path) -> list[Row]:
 
 
 FRESH = {  # runs of the flip-flop study, whose data are drawn anew at every step
-    "flipflop-base": "the canonical decoder", "flipflop-mixture": "a mixture of three languages",
-    "flipflop-lstm": "the LSTM", "flipflop-linear-plain": "the automaton", "flipflop-standin-32": "stories",
-}  # fmt: skip
+    "flipflop-base": "the canonical decoder",
+    "flipflop-mixture": "a mixture of three languages",
+    "flipflop-lstm": "the LSTM",
+    "flipflop-linear-plain": "the automaton",
+    "flipflop-standin-32": "stories",
+}
 SMALL_BATCHES = ("flipflop-standin-32",)  # at quick, where 8 stories make a step; the paper scale has 32
 FRESH_AT_MOST = 0.05
 
@@ -297,9 +293,12 @@ def fresh(folder: Path, scale: str = "quick", runs: Iterable[str] = FRESH, block
         rows.append(
             Row(
                 f"fresh data of {FRESH[run]}, {models}, share of a step (at most {FRESH_AT_MOST:.0%})",
-                f"{np.median(parts[1:]):.1%}", "", None, None,
+                f"{np.median(parts[1:]):.1%}",
+                "",
+                None,
+                None,
             )
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -313,9 +312,7 @@ def evaluation() -> list[Row]:
     position by position, the path of the same function that records attention maps. Their logits are compared.
     """
     loaded = params.load(ROOT, "paper")
-    source = loaded.members("datasets")["dyck-train-complete"].model_copy(
-        update={"corpora": 1, "sequences": 10}
-    )
+    source = loaded.members("datasets")["dyck-train-complete"].model_copy(update={"corpora": 1, "sequences": 10})
     frame, _ = datasets.generate(source, "dyck-train-complete", loaded.seed)
     tokens_BxT = dyck.sample_prefixes(stream(0, "bench"), 22, np.full(22, 450), K, DEPTH, Q)
     ids = torch.from_numpy(dyck.with_start(dyck.symbols(tokens_BxT, DEPTH)).astype(np.int64))[None]
@@ -327,25 +324,18 @@ def evaluation() -> list[Row]:
         models = [transformer.initial(spec, stream(0, "bench", r)) for r in range(10)]
         # Ten times their initial size, so that attention is far from uniform, as after training.
         weights = {
-            name: torch.from_numpy(np.stack([10 * model[name] for model in models])).float()
-            for name in models[0]
+            name: torch.from_numpy(np.stack([10 * model[name] for model in models])).float() for name in models[0]
         }
 
-        def read(
-            record: tuple[str, ...], spec: Any = spec, weights: Any = weights, table: Any = table
-        ) -> torch.Tensor:
+        def read(record: tuple[str, ...], spec: Any = spec, weights: Any = weights, table: Any = table) -> torch.Tensor:
             with torch.inference_mode():
                 return transformer.forward(spec, weights, torch.from_numpy(table), ids, record=record)[0]
 
         pattern = ("blocks.0.attn.pattern",)
         difference = float((read(()) - read(pattern)).abs().max() / read(pattern).abs().max())
         assert difference < 1e-5, difference
-        seconds = interleaved(
-            {"ours": lambda _, f=read: f(()), "plain": lambda _, f=read, p=pattern: f(p)}, 7
-        )
-        what = (
-            f"evaluating M4 of width {entry.width} at length 450, ten models, s (largest relative difference "
-        )
+        seconds = interleaved({"ours": lambda _, f=read: f(()), "plain": lambda _, f=read, p=pattern: f(p)}, 7)
+        what = f"evaluating M4 of width {entry.width} at length 450, ten models, s (largest relative difference "
         ours, plain = seconds["ours"], seconds["plain"]
         rows.append(Row(f"{what}{difference:.0e})", f"{ours:.3f}", f"{plain:.3f}", plain / ours, 5.0))
     return rows
@@ -409,9 +399,7 @@ def sampled() -> list[Row]:
     eta, normalise = np.tile(grid, 2), np.repeat([False, True], len(grid))
 
     def plain(_: int = 0) -> np.ndarray:
-        return np.array(
-            [[plain_path(one, *path) for path in zip(eta, normalise, strict=True)] for one in points]
-        )
+        return np.array([[plain_path(one, *path) for path in zip(eta, normalise, strict=True)] for one in points])
 
     difference = float(np.abs(sampled_paths(points, eta, normalise) - plain()).max())
     assert difference < 1e-8, difference
@@ -424,17 +412,20 @@ def population() -> list[Row]:
 
     Ten R are taken together, and path by path.
     """
-    means = np.linspace(
-        5, 9.5, 10
-    )  # none is near its optimum yet, where a constant step size makes paths chaotic
+    means = np.linspace(5, 9.5, 10)  # none is near its optimum yet, where a constant step size makes paths chaotic
     optimum, caps = exponential_families.mean_optimum(means), 300
     eta = 1 / means / np.sqrt(2 * log_ratio.curvature(log_ratio.NCE, means)[2])
 
     def walk(rows: slice) -> np.ndarray:
         return log_ratio.descend(
-            log_ratio.mean_problem(log_ratio.NCE, means[rows]), log_ratio.normalised_step, 0 * optimum[rows],
-            optimum[rows], eta[rows], np.zeros((len(means[rows]), 1)), caps,
-        ).final  # fmt: skip
+            log_ratio.mean_problem(log_ratio.NCE, means[rows]),
+            log_ratio.normalised_step,
+            0 * optimum[rows],
+            optimum[rows],
+            eta[rows],
+            np.zeros((len(means[rows]), 1)),
+            caps,
+        ).final
 
     def plain(_: int = 0) -> list[float]:
         return [quadrature_path(mean, rate, caps) for mean, rate in zip(means, eta, strict=True)]
@@ -459,9 +450,7 @@ def quadrature_path(mean: float, eta: float, steps: int) -> float:
 
 def _paths(what: str, moves: int, seconds: dict[str, float]) -> Row:
     ours, plain = moves / seconds["ours"], moves / seconds["plain"]
-    return Row(
-        f"paths {what}, paths x steps/s", f"{ours / 1e3:.1f} k", f"{plain / 1e3:.1f} k", ours / plain, None
-    )
+    return Row(f"paths {what}, paths x steps/s", f"{ours / 1e3:.1f} k", f"{plain / 1e3:.1f} k", ours / plain, None)
 
 
 def end_to_end(folder: Path) -> list[Row]:
@@ -509,9 +498,7 @@ def render(rows: list[Row]) -> str:
 
 
 def main(
-    quick: Annotated[
-        bool, typer.Option(help="also build everything at scale quick, in a fresh clone")
-    ] = True,
+    quick: Annotated[bool, typer.Option(help="also build everything at scale quick, in a fresh clone")] = True,
 ) -> None:
     """Measure, print the table, and keep it in benchmarks/RESULTS.md."""
     torch.set_num_threads(1)

@@ -50,13 +50,9 @@ SAMPLES: dict[str, tuple[Draw, float, float]] = {
     "ties": (_ties, 2.0, 2.0),
     "strongly skewed": (_strongly_skewed, 1.0, math.log(2)),
 }
-BEYOND = (
-    "strongly skewed",
-)  # no interval of a mean covers these as it says; the table shows how far it falls short
+BEYOND = ("strongly skewed",)  # no interval of a mean covers these as it says; the table shows how far it falls short
 VARIANCES = {"normal": 1.0, "skewed": 4.0, "ties": 1.0, "strongly skewed": 1.0}
-VALUES = (
-    5  # of a map whose distance from others is averaged over pairs; the more, the better an interval covers
-)
+VALUES = 5  # of a map whose distance from others is averaged over pairs; the more, the better an interval covers
 SHARES = (0.05, 0.5, 0.9)  # probabilities behind shares
 RHO = 0.5  # correlation of normal pairs
 
@@ -73,23 +69,14 @@ def kinds() -> Iterator[tuple[str, str, Callable[[np.random.Generator, int], int
         yield (
             "difference of means",
             name,
-            lambda rng, n, one=one: intervals.mean_difference(
-                one(rng, n), one(rng, n) * 3, CONFIDENCE, paired=False
-            ),
+            lambda rng, n, one=one: intervals.mean_difference(one(rng, n), one(rng, n) * 3, CONFIDENCE, paired=False),
             -2 * mean,
         )
-        yield (
-            "difference of means, paired",
-            name,
-            lambda rng, n, one=one: _paired(rng, n, one),
-            0.0,
-        )
+        yield ("difference of means, paired", name, lambda rng, n, one=one: _paired(rng, n, one), 0.0)
         yield (
             "shift",
             name,
-            lambda rng, n, one=one: intervals.shift(
-                one(rng, n) + 1, one(rng, n + 2), CONFIDENCE, paired=False
-            ),
+            lambda rng, n, one=one: intervals.shift(one(rng, n) + 1, one(rng, n + 2), CONFIDENCE, paired=False),
             1.0,
         )
         yield (

@@ -65,7 +65,8 @@ def render(rounds: list[Round], seed: int) -> str:
     for trial in rounds:
         places.update(place for kill in trial.kills for place in kill.at.split(", "))
     lines = [
-        "# Kills\n", "`make kill` writes this file.\n",
+        "# Kills\n",
+        "`make kill` writes this file.\n",
         f"**{summary(rounds)}**, seed {seed}, on {platform.machine()}, {os.cpu_count()} cores, "
         f"Python {platform.python_version()}, torch {torch.__version__}.\n",
         "A round: an engine at work on a reduced Dyck study (one training set, two runs of four replicas), SIGKILL "
@@ -75,11 +76,13 @@ def render(rounds: list[Round], seed: int) -> str:
         "kill, no temporary file is left. Rounds start from two states: "
         + "; ".join(f"*{name}*, {text}" for name, text in STARTS.items())
         + ". SIGKILL is not a power cut: what the system had not yet written to disk is not lost.\n",
-        "| at work when killed | kills |", "|---|---:|",
+        "| at work when killed | kills |",
+        "|---|---:|",
         *(f"| {place} | {count} |" for place, count in places.most_common()),
-        "", "| round | start | killed | after | at work | half-trained | continued by | result |",
+        "",
+        "| round | start | killed | after | at work | half-trained | continued by | result |",
         "|---:|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
+    ]
     for trial in rounds:
         plan, kills = trial.plan, trial.kills
         result = "; ".join(trial.complaints) or ("identical, mended" if trial.mended else "identical")
@@ -93,9 +96,7 @@ def render(rounds: list[Round], seed: int) -> str:
 def main(
     rounds: Annotated[int, typer.Option(min=1, help="how many; each takes about a minute on two cores")] = 50,
     seed: Annotated[int, typer.Option(help="of the moments")] = 1,
-    keep: Annotated[
-        bool, typer.Option(help="keep all work trees; those of failed rounds stay anyway")
-    ] = False,
+    keep: Annotated[bool, typer.Option(help="keep all work trees; those of failed rounds stay anyway")] = False,
     output: Annotated[Path, typer.Option(help="where the result goes when all rounds are done")] = RESULTS,
 ) -> None:
     """Kill a reduced pipeline at random moments and count how often the next run ends as if nothing had been.

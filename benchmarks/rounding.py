@@ -33,9 +33,7 @@ PERTURBED = f"""        noise = np.stack([self.rng(r, "rounding").standard_norma
 
 
 def main(
-    folder: Annotated[
-        Path | None, typer.Option(help="for the clone, which is kept and continued next time")
-    ] = None,
+    folder: Annotated[Path | None, typer.Option(help="for the clone, which is kept and continued next time")] = None,
 ) -> None:
     """Train everything again from weights that differ in their last bit; write profiles/rounding.json."""
     with tempfile.TemporaryDirectory(prefix="sandglass-") as scratch:
@@ -67,9 +65,7 @@ def perturb(tree: Path) -> None:
 def measure(tree: Path) -> dict[str, Any]:
     """Return how the claims of ``tree`` stand to the claims here: see `elsewhere.Yardstick`."""
     loaded = params.load()
-    gates = pl.concat(
-        elsewhere.beside(_claims(tree, study), _claims(Path(), study)) for study in loaded.studies
-    )
+    gates = pl.concat(elsewhere.beside(_claims(tree, study), _claims(Path(), study)) for study in loaded.studies)
     return asdict(elsewhere.Yardstick.of(gates))
 
 

@@ -96,9 +96,7 @@ def reduce(tree: Workspace) -> None:
 
     def fewer(params: dict[str, Any]) -> None:
         for section, kept in (("datasets", DATASETS), ("runs", RUNS), ("theory", CHECKS)):
-            params[section] = {
-                name: params[section][name] for name in (*kept, SHARED) if name in params[section]
-            }
+            params[section] = {name: params[section][name] for name in (*kept, SHARED) if name in params[section]}
         # Claims read the tables of all experiments: those of the others have no rows.
         shared = params["experiments"].pop(SHARED)
         tables = dict.fromkeys(table for entry in params["experiments"].values() for table in entry["tables"])

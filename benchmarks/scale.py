@@ -86,8 +86,11 @@ def _fill(study: dict[str, Any], name: str) -> None:
     runs = [key for key in study["runs"] if key != SHARED]
     for i in range(EXPERIMENTS - 2):
         study["experiments"][f"{name}-experiment-{i}"] = first | {
-            "runs": runs[i + 2 : i + 4], "datasets": [f"{name}-numbers"], "figures": [], "module": "means",
-        }  # fmt: skip
+            "runs": runs[i + 2 : i + 4],
+            "datasets": [f"{name}-numbers"],
+            "figures": [],
+            "module": "means",
+        }
 
 
 def cost(tree: Workspace, studies: int, repeats: int = 3) -> Cost:
@@ -138,9 +141,7 @@ def table(costs: list[Cost]) -> str:
     head = "| | " + " | ".join(f"{cost.studies} studies, {cost.jobs} jobs" for cost in costs) + " | at most |"
     lines = [head, "|---|" + "---|" * (len(costs) + 1)]
     for name, limit in LIMITS.items():
-        lines.append(
-            f"| {name} | " + " | ".join(f"{cost.seconds[name]:.1f} s" for cost in costs) + f" | {limit} s |"
-        )
+        lines.append(f"| {name} | " + " | ".join(f"{cost.seconds[name]:.1f} s" for cost in costs) + f" | {limit} s |")
     shares = " | ".join(f"{cost.share:.0%}" for cost in costs)
     return "\n".join([*lines, f"| Snakemake's process while it builds, of a core | {shares} | |"])
 

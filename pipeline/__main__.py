@@ -49,9 +49,7 @@ def _step(name: str, key: str) -> None:
         print(f"sandglass: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        print(
-            f"sandglass: {name} {key}: interrupted; run the same command again to continue", file=sys.stderr
-        )
+        print(f"sandglass: {name} {key}: interrupted; run the same command again to continue", file=sys.stderr)
         raise typer.Exit(130) from None
 
 
@@ -151,12 +149,8 @@ def check() -> None:
 @app.command()
 def params(
     study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="a study of params.yaml")] = None,
-    scale: Annotated[
-        str | None, typer.Option(help="smoke, quick or paper; without it, that of params.yaml")
-    ] = None,
-    write: Annotated[
-        bool, typer.Option("--write", help="bring what is derived from them up to date")
-    ] = False,
+    scale: Annotated[str | None, typer.Option(help="smoke, quick or paper; without it, that of params.yaml")] = None,
+    write: Annotated[bool, typer.Option("--write", help="bring what is derived from them up to date")] = False,
 ) -> None:
     """Print all parameters, or a study's, resolved at a scale, as one YAML document."""
     from pipeline.audit import specification
@@ -168,9 +162,7 @@ def params(
 
 
 @app.command()
-def readme(
-    write: Annotated[bool, typer.Option("--write", help="bring them up to date")] = False,
-) -> None:
+def readme(write: Annotated[bool, typer.Option("--write", help="bring them up to date")] = False) -> None:
     """Say whether README.md and docs/ tell what parameters and results are today; end with status 1 if not."""
     from pipeline.audit.readme import run
 
@@ -195,9 +187,7 @@ def new(
 
 @app.command()
 def build(
-    study: Annotated[
-        str | None, typer.Argument(metavar="[STUDY]", help="build this one, with its page")
-    ] = None,
+    study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="build this one, with its page")] = None,
 ) -> None:
     """Build everything that is not up to date with Snakemake, on one line of progress, and say how it ended.
 
@@ -214,9 +204,7 @@ def build(
 
 
 @app.command(name="try")
-def try_(
-    study: Annotated[str, typer.Argument(metavar="[STUDY]", help="a study of params.yaml")] = "nce",
-) -> None:
+def try_(study: Annotated[str, typer.Argument(metavar="[STUDY]", help="a study of params.yaml")] = "nce") -> None:
     """Build one study at scale smoke in a folder of its own, in about a minute; nothing here changes."""
     from pipeline.audit.trial import build_once
 
@@ -275,10 +263,7 @@ def accept(
     name: Annotated[str | None, typer.Argument(metavar="[X]", help=WHAT)] = None,
     every: Annotated[bool, typer.Option("--all", help="for all that was made by the edited code")] = False,
     prove: Annotated[
-        bool,
-        typer.Option(
-            "--prove", help="run the jobs again in a scratch folder; accept what comes out identical"
-        ),
+        bool, typer.Option("--prove", help="run the jobs again in a scratch folder; accept what comes out identical")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only show the edit")] = False,
 ) -> None:
@@ -295,8 +280,7 @@ def reference(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="a study of params.yaml")],
     clone: Annotated[Path, typer.Argument(metavar="CLONE", help="the work tree in which it was built")],
     name: Annotated[
-        str | None,
-        typer.Option(metavar="SET", help="of the set, where a study has several; without it STUDY"),
+        str | None, typer.Option(metavar="SET", help="of the set, where a study has several; without it STUDY")
     ] = None,
 ) -> None:
     """Freeze the results of STUDY, built in another clone (scale paper), as data/reference/SET."""
@@ -309,18 +293,14 @@ def reference(
 @app.command()
 def export(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="for instance dyck")],
-    name: Annotated[
-        str, typer.Argument(metavar="TABLE", help="a result table, claims, theory, curves, a dataset")
-    ],
+    name: Annotated[str, typer.Argument(metavar="TABLE", help="a result table, claims, theory, curves, a dataset")],
     experiment: Annotated[
         str | None, typer.Option(metavar="ID", help="its rows alone, where several make the table")
     ] = None,
     reference: Annotated[
         str | None, typer.Option(metavar="SET", help="from a reference set, for instance dyck-part2")
     ] = None,
-    csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="where to write; without it, stdout")
-    ] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="where to write; without it, stdout")] = None,
 ) -> None:
     """Print a table as CSV, or write it to a file (in Python: pipeline.load_table)."""
     from pipeline import access
@@ -335,12 +315,9 @@ def export(
 @app.command()
 def claims(
     study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="a study of params.yaml")] = None,
-    named: Annotated[
-        str | None, typer.Option("--study", metavar="STUDY", help="the same as an option")
-    ] = None,
+    named: Annotated[str | None, typer.Option("--study", metavar="STUDY", help="the same as an option")] = None,
     verdict: Annotated[
-        str | None,
-        typer.Option(help="holds, undecided, contradicted in part, contradicted, too few models or not run"),
+        str | None, typer.Option(help="holds, undecided, contradicted in part, contradicted, too few models or not run")
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -354,8 +331,7 @@ def claims(
 
 @app.command()
 def show(
-    claim: Annotated[str, typer.Argument(metavar="STUDY:NUMBER", help="for instance dyck:5")],
-    json: AsJson = False,
+    claim: Annotated[str, typer.Argument(metavar="STUDY:NUMBER", help="for instance dyck:5")], json: AsJson = False
 ) -> None:
     """Show one claim: what it says, each gate that tests it, what was measured, and what reference sets found."""
     from pipeline.audit.claims import show as run
@@ -410,12 +386,8 @@ def trace(
         Path | None, typer.Option(help="with --rebuild: a folder that is kept, and continued next time")
     ] = None,
     code: Annotated[bool, typer.Option("--code", help="list the files of code, with md5s")] = False,
-    full: Annotated[
-        bool, typer.Option("--full", help="each job, file and parameter by itself, however many")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="one JSON object (see pipeline/audit/trace.py)")
-    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="each job, file and parameter by itself, however many")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object (see pipeline/audit/trace.py)")] = False,
 ) -> None:
     """Follow results back to parameters and code; verify them; build them again and compare.
 
@@ -439,9 +411,16 @@ def trace(
         raise typer.BadParameter("--train goes with --keep-runs")
     try:
         status = trace(
-            names, verified=verify, rebuilt=rebuild, keep_runs=keep_runs, train=train, workspace=workspace,
-            as_json=as_json, code=code, full=full,
-        )  # fmt: skip
+            names,
+            verified=verify,
+            rebuilt=rebuild,
+            keep_runs=keep_runs,
+            train=train,
+            workspace=workspace,
+            as_json=as_json,
+            code=code,
+            full=full,
+        )
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     raise typer.Exit(status)

@@ -45,9 +45,7 @@ class Claims(pa.DataFrameModel):
     study: pl.String
     claim: pl.String = pa.Field(str_matches=r"^[0-9]+[a-z]?$", description="its number in the chapter")
     statement: pl.String = pa.Field(str_length={"min_value": 1}, description="the claim in a sentence")
-    gate: pl.String = pa.Field(
-        str_length={"min_value": 1}, description="the model or quantity that is tested"
-    )
+    gate: pl.String = pa.Field(str_length={"min_value": 1}, description="the model or quantity that is tested")
     comparison: pl.String = pa.Field(description="key of the comparison that is judged; empty for none")
     kind: pl.String = pa.Field(isin=KINDS, description="whose statement is tested")
     predicate: pl.String = pa.Field(str_length={"min_value": 1})
@@ -56,17 +54,13 @@ class Claims(pa.DataFrameModel):
         nullable=True, description="a number printed in the source; of a printed range the lower end"
     )
     published_high: pl.Float64 = pa.Field(nullable=True, description="of a printed range the upper end")
-    published_form: pl.String = pa.Field(
-        isin=["", *FORMS], description="how the source says it; empty for none"
-    )
+    published_form: pl.String = pa.Field(isin=["", *FORMS], description="how the source says it; empty for none")
     derivation: pl.String = pa.Field(description="how a number that is not printed follows from printed ones")
     bound: pl.String = pa.Field(description="what the gate asks of value and interval")
     value: pl.Float64 = pa.Field(nullable=True, description="ours; null where it could not be measured")
     lo: pl.Float64 = pa.Field(nullable=True, description="interval over replicas; docs/intervals.md")
     hi: pl.Float64 = pa.Field(nullable=True)
-    n: pl.Int32 = pa.Field(
-        ge=0, nullable=True, description="replicas; null where there are none, as in theory"
-    )
+    n: pl.Int32 = pa.Field(ge=0, nullable=True, description="replicas; null where there are none, as in theory")
     excluded: pl.Int32 = pa.Field(ge=0)
     excluded_reason: pl.String
     interval: pl.String = pa.Field(description="kind of the interval; empty for none")
@@ -76,9 +70,7 @@ class Claims(pa.DataFrameModel):
     verdict: pl.String = pa.Field(isin=VERDICTS, description="whether the effect is there")
     size: pl.String = pa.Field(isin=SIZES, description="where the published number lies")
     replicas_needed: pl.Int32 = pa.Field(
-        ge=1,
-        nullable=True,
-        description="replicas that would decide an undecided gate, by the spread of these",
+        ge=1, nullable=True, description="replicas that would decide an undecided gate, by the spread of these"
     )
     reason: pl.String = pa.Field(str_length={"min_value": 1})
     params_hash: pl.String = pa.Field(str_length={"min_value": 1})

@@ -28,7 +28,5 @@ class Curves(pa.DataFrameModel):
         known = cls.to_schema().columns
         schema = data.lazyframe.collect_schema()
         return data.lazyframe.select(
-            pl.lit(all(dtype == pl.Float64 for name, dtype in schema.items() if name not in known)).alias(
-                "ok"
-            )
+            pl.lit(all(dtype == pl.Float64 for name, dtype in schema.items() if name not in known)).alias("ok")
         )

@@ -26,9 +26,7 @@ class Theory(pa.DataFrameModel):
     statement: pl.String = pa.Field(str_length={"min_value": 1})
     source: pl.String = pa.Field(str_length={"min_value": 1}, description="paper, section, equation")
     size: pl.String = pa.Field(description="of the instance: lengths, numbers of samples")
-    measured: pl.Float64 = pa.Field(
-        nullable=True, description="NaN: could not be measured, which never passes"
-    )
+    measured: pl.Float64 = pa.Field(nullable=True, description="NaN: could not be measured, which never passes")
     comparison: pl.String = pa.Field(isin=COMPARISONS)
     bound: pl.Float64
     tolerance: pl.Float64 = pa.Field(ge=0, nullable=True)
@@ -36,9 +34,7 @@ class Theory(pa.DataFrameModel):
     detail: pl.String
     erratum: pl.String = pa.Field(description="what the row is evidence for: a printed form that is wrong")
     form: pl.String = pa.Field(isin=FORMS, description="of an erratum: the printed form, or one that holds")
-    claim: pl.String = pa.Field(
-        str_matches=r"^([0-9]+[a-z]?)?$", description="that it decides; empty for none"
-    )
+    claim: pl.String = pa.Field(str_matches=r"^([0-9]+[a-z]?)?$", description="that it decides; empty for none")
     part: pl.String = pa.Field(description="the gate of that claim that counts it")
     group: pl.String = pa.Field(description="of a figure: what the row is drawn with; else empty")
     x: pl.Float64 = pa.Field(nullable=True, description="of a figure: where the row is drawn")
@@ -71,12 +67,17 @@ class Theory(pa.DataFrameModel):
 _M, _B = pl.col("measured"), pl.col("bound")
 _HOLDS = (
     # NaN compares as the largest number in polars: a measurement that failed must not pass ">=".
-    pl.when(_M.is_nan() | _B.is_nan()).then(pl.lit(False))
-    .when(pl.col("comparison") == "<=").then(_M <= _B)
-    .when(pl.col("comparison") == ">=").then(_M >= _B)
-    .when(pl.col("comparison") == "within").then((_M - _B).abs() <= pl.col("tolerance"))
-    .when(pl.col("comparison") == "beyond").then((_M - _B).abs() > pl.col("tolerance"))
-).fill_null(False)  # fmt: skip
+    pl.when(_M.is_nan() | _B.is_nan())
+    .then(pl.lit(False))
+    .when(pl.col("comparison") == "<=")
+    .then(_M <= _B)
+    .when(pl.col("comparison") == ">=")
+    .then(_M >= _B)
+    .when(pl.col("comparison") == "within")
+    .then((_M - _B).abs() <= pl.col("tolerance"))
+    .when(pl.col("comparison") == "beyond")
+    .then((_M - _B).abs() > pl.col("tolerance"))
+).fill_null(False)
 
 
 def rows(study: str, theory: str, source: str, checks: Iterable[Mapping[str, Any]]) -> pl.DataFrame:

@@ -38,8 +38,7 @@ SECONDS = json.loads((HERE.parent / "profiles/times.json").read_text(encoding="u
 BUILDS = [
     f"test_everything_is_built_and_recorded[{study}]"
     for study in sorted(
-        STUDIES,
-        key=lambda study: -sum(taken for job, taken in SECONDS.items() if job.split("-")[1] == study),
+        STUDIES, key=lambda study: -sum(taken for job, taken in SECONDS.items() if job.split("-")[1] == study)
     )
 ]
 ASSEMBLES = "test_all_studies_in_one_work_tree_are_what_each_is_alone"
@@ -264,9 +263,7 @@ def empty(tmp_path: Path, forks: dict[str, str]) -> Workspace:
 
 
 @pytest.fixture(scope="session")
-def smoke_of(
-    tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str]
-) -> Callable[[str], Workspace]:
+def smoke_of(tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str]) -> Callable[[str], Workspace]:
     """One study of params.yaml at smoke scale, built by Snakemake when it is first asked for."""
 
     def build(study: str, path: Path) -> Workspace:
@@ -278,9 +275,7 @@ def smoke_of(
         return workspace
 
     def smoke(study: str) -> Workspace:
-        return Workspace(
-            _once(tmp_path_factory, f"smoke-{study}", partial(build, study)) / "tree", fork_server
-        )
+        return Workspace(_once(tmp_path_factory, f"smoke-{study}", partial(build, study)) / "tree", fork_server)
 
     return smoke
 

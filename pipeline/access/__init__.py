@@ -181,9 +181,7 @@ def load_run(run: str, replica: int = 0, *, root: Path | str | None = None, devi
     params = _load_params(tree)
     members = params.members("runs")
     if run in params.runs and run not in members:
-        raise SandglassError(
-            f"run {run!r} trains several models; load one: {', '.join(params.runs[run].members)}"
-        )
+        raise SandglassError(f"run {run!r} trains several models; load one: {', '.join(params.runs[run].members)}")
     _known("run", run, members, "list_runs()")
     group = params.owner("runs", run)
     path = paths.checkpoint_path(group.study, group.id, run)
@@ -210,13 +208,9 @@ def _is_work_tree(folder: Path) -> bool:
 
 def _load_params(tree: Path) -> Params:
     if not (tree / parameters.FILE).is_file():
-        raise SandglassError(
-            f"{tree.resolve()} holds no {parameters.FILE}: give a work tree of Sandglass as root"
-        )
+        raise SandglassError(f"{tree.resolve()} holds no {parameters.FILE}: give a work tree of Sandglass as root")
     try:
-        texts = tuple(
-            (file, file.read_bytes()) for file in (tree / parameters.FILE, *sorted(tree.glob(STUDY_FILES)))
-        )
+        texts = tuple((file, file.read_bytes()) for file in (tree / parameters.FILE, *sorted(tree.glob(STUDY_FILES))))
     except OSError:
         return parameters.load(tree)  # which says in a line what cannot be read
     return _loaded(tree, texts)

@@ -34,9 +34,7 @@ def to_hooked_transformer(model: Replica, n_ctx: int = CONTEXT) -> Any:
     spec = model.spec
     if not isinstance(spec, transformer.Spec) or spec.block != "gpt":
         kind = getattr(spec, "block", type(spec).__name__)
-        raise SandglassError(
-            f"run {model.config['run']}: HookedTransformer cannot express block {kind!r}, only 'gpt'"
-        )
+        raise SandglassError(f"run {model.config['run']}: HookedTransformer cannot express block {kind!r}, only 'gpt'")
     try:
         from transformer_lens import HookedTransformer, HookedTransformerConfig
         from transformer_lens.components import LayerNorm
@@ -46,12 +44,23 @@ def to_hooked_transformer(model: Replica, n_ctx: int = CONTEXT) -> Any:
             "install it with: pip install -r requirements-export.txt -c constraints.txt"
         ) from None
     config = HookedTransformerConfig(
-        n_layers=spec.layers, n_heads=spec.heads, d_model=spec.width, d_head=spec.width // spec.heads,
-        d_mlp=spec.ffn, d_vocab=spec.inputs, d_vocab_out=spec.outputs, n_ctx=n_ctx, act_fn="gelu_new",
-        eps=transformer.LN_EPS, normalization_type=None, default_prepend_bos=False, init_weights=False,
-        model_name=f"{model.config['run']}-{model.config['replica']}", device=str(model.table.device),
+        n_layers=spec.layers,
+        n_heads=spec.heads,
+        d_model=spec.width,
+        d_head=spec.width // spec.heads,
+        d_mlp=spec.ffn,
+        d_vocab=spec.inputs,
+        d_vocab_out=spec.outputs,
+        n_ctx=n_ctx,
+        act_fn="gelu_new",
+        eps=transformer.LN_EPS,
+        normalization_type=None,
+        default_prepend_bos=False,
+        init_weights=False,
+        model_name=f"{model.config['run']}-{model.config['replica']}",
+        device=str(model.table.device),
         dtype=model.table.dtype,
-    )  # fmt: skip
+    )
     with warnings.catch_warnings():  # the last major version with HookedTransformer says so at every turn
         warnings.simplefilter("ignore", DeprecationWarning)
         hooked = HookedTransformer(config)

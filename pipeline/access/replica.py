@@ -43,9 +43,7 @@ class Replica(nn.Module):
         super().__init__()
         self.config = config
         self.spec = spec
-        self._module = importlib.import_module(
-            "pipeline.models." + config["entry"]["model"].replace("/", ".")
-        )
+        self._module = importlib.import_module("pipeline.models." + config["entry"]["model"].replace("/", "."))
         for name, value in weights.items():
             *path, last = name.split(".")
             _submodule(self, path).register_parameter(last, nn.Parameter(value.clone()))
@@ -67,9 +65,7 @@ class Replica(nn.Module):
             raise SandglassError(f"checkpoint {path} does not say what was trained") from None
         module = importlib.import_module("pipeline.models." + entry["model"].replace("/", "."))
         if not hasattr(module, "forward"):
-            raise SandglassError(
-                f"run {run}: its model, pipeline/models/{entry['model']}.py, has no forward pass"
-            )
+            raise SandglassError(f"run {run}: its model, pipeline/models/{entry['model']}.py, has no forward pass")
         count = len(header.get("lr", []))  # of a grid: the replicas of its first learning rate come first
         if not count:
             raise SandglassError(
@@ -147,13 +143,9 @@ class Replica(nn.Module):
             inputs: Tensor = checked(self.spec, ids)
             return inputs
         if ids.ndim != 2 or ids.is_floating_point() or ids.dtype == torch.bool:
-            raise SandglassError(
-                f"ids must be integers of shape (B, T), got {ids.dtype} of shape {tuple(ids.shape)}"
-            )
+            raise SandglassError(f"ids must be integers of shape (B, T), got {ids.dtype} of shape {tuple(ids.shape)}")
         if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < self.spec.inputs:
-            raise SandglassError(
-                f"ids must be 0 to {self.spec.inputs - 1}, got {int(ids.min())} to {int(ids.max())}"
-            )
+            raise SandglassError(f"ids must be 0 to {self.spec.inputs - 1}, got {int(ids.min())} to {int(ids.max())}")
         return ids.long()
 
 

@@ -102,9 +102,7 @@ def _only_code(diff: Changes, name: str | None, params: Params) -> dict[graph.Jo
                 )
     if not edited and selection:
         parents = dict.fromkeys(parent for change in selection.values() for parent in change.because)
-        raise SandglassError(
-            f"accept {name or '--all'}: no edit of code touches it; it waits for {names(parents)}"
-        )
+        raise SandglassError(f"accept {name or '--all'}: no edit of code touches it; it waits for {names(parents)}")
     if not edited:
         raise SandglassError(f"accept {name or '--all'}: it is up to date, there is nothing to accept")
     return edited
@@ -126,9 +124,7 @@ def _edit(cause: Cause, seen: dict[tuple[str, str | None], _Edit]) -> _Edit:
 def _diff(path: str, old: bytes, new: bytes) -> str:
     before, after = (text.decode("utf-8", "replace").splitlines(keepends=True) for text in (old, new))
     lines = difflib.unified_diff(before, after, f"a/{path}", f"b/{path}")
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
-    )
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def _show(edits: list[_Edit]) -> None:
@@ -143,9 +139,7 @@ def _log(edits: dict[graph.Job, list[_Edit]], reason: str, proofs: dict[graph.Jo
     author = history.author() or _login()
     for job, of in edits.items():
         diffs = [edit.diff for edit in of]
-        known = (
-            hashlib.sha256("".join(filter(None, diffs)).encode()).hexdigest() if None not in diffs else None
-        )
+        known = hashlib.sha256("".join(filter(None, diffs)).encode()).hexdigest() if None not in diffs else None
         entry = {
             "job": job.stage,
             "files": [{"path": str(edit.path), "old": edit.old, "new": edit.new} for edit in of],

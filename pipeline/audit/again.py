@@ -184,11 +184,15 @@ def _from_tables(job: graph.Job, folder: Path) -> _Made:
         made = [path.relative_to(folder) for path in hashing.files_in(folder / paths.REPORT)]
     compared = [compare(path, Path(), folder, ROUNDING) for path in made]
     findings = [
-        Finding(AGAIN, file.path, f"comes out otherwise from the tables that lie here: {file.text or file.state}",
-                _remake(job, file.path, from_store))
+        Finding(
+            AGAIN,
+            file.path,
+            f"comes out otherwise from the tables that lie here: {file.text or file.state}",
+            _remake(job, file.path, from_store),
+        )
         for file in compared
         if file.state not in (IDENTICAL, WITHIN) and Path(file.path).is_file()
-    ]  # fmt: skip
+    ]
     return _Made(job, len(made), together(findings, len(made)) if job.step == "report" else findings)
 
 
@@ -219,11 +223,7 @@ def _remake(job: graph.Job, path: str, from_store: bool) -> str:
 
 
 def _from_parameters(
-    job: graph.Job,
-    folder: Path,
-    here: Path,
-    recorded: dict[graph.Job, list[Entry]],
-    moving: frozenset[str] | None,
+    job: graph.Job, folder: Path, here: Path, recorded: dict[graph.Job, list[Entry]], moving: frozenset[str] | None
 ) -> _Made:
     """Run ``job`` in the workspace ``folder``. Compare what it makes with what lies ``here`` or, where it is never
     published, with its md5 in dvc.lock, as ``recorded``; ``moving`` is as `_moving` returns it."""
@@ -254,11 +254,20 @@ def _from_parameters(
         md5 = hashing.digest(hashing.listing(path)) if out.is_folder else hashing.md5(path)
         if md5 != out.md5:
             odd[str(out.path)] = f"its md5 is {md5[:8]}, {LOCK} records {out.md5[:8]}"
-    return _Made(job, len(made), [
-        Finding(RECOMPUTED, path, f"comes out otherwise from the parameters: {text}",
-                f"snakemake --force {next(each for each in made if Path(path) in (each, *each.parents))}")
-        for path, text in odd.items()
-    ], moved)  # fmt: skip
+    return _Made(
+        job,
+        len(made),
+        [
+            Finding(
+                RECOMPUTED,
+                path,
+                f"comes out otherwise from the parameters: {text}",
+                f"snakemake --force {next(each for each in made if Path(path) in (each, *each.parents))}",
+            )
+            for path, text in odd.items()
+        ],
+        moved,
+    )
 
 
 def _largest(made: Comparison) -> str:

@@ -98,9 +98,7 @@ class Search:
         yield from parameters
         if difference.params and not parameters:
             own = job.tracked[2]  # after scale and seed
-            yield Cause(
-                "parameter", own, note="it says what it did, but is written differently, here or in `shared`"
-            )
+            yield Cause("parameter", own, note="it says what it did, but is written differently, here or in `shared`")
         for path in sorted(difference.deps):
             yield from self._input(path, stage)
         for path in sorted(set(stage.deps) - difference.reads):
@@ -161,16 +159,12 @@ class Search:
             listed = _stored(path, recorded.md5)
             if listed is None or not now:
                 new = _folder_md5(path, now) if now else None
-                yield Cause(
-                    "output", f"{path}/", recorded.md5, new, _output_note(recorded.md5, new, path, True)
-                )
+                yield Cause("output", f"{path}/", recorded.md5, new, _output_note(recorded.md5, new, path, True))
                 return
             before = listed
         differing = [file for file in sorted({*before, *now}) if before.get(file) != now.get(file)]
         for file in differing:
-            note = _output_note(
-                before.get(file), now.get(file), file, graph.maker(file, self._params) is not None
-            )
+            note = _output_note(before.get(file), now.get(file), file, graph.maker(file, self._params) is not None)
             yield Cause("output", str(file), before.get(file), now.get(file), note)
         if not differing:
             yield Cause("output", str(path), recorded.md5, recorded.md5, word)

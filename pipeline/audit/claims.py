@@ -34,9 +34,7 @@ from schemas.claims import (
     UNDECIDED,
 )
 
-STYLES = {
-    HOLDS: "green", UNDECIDED: "yellow", IN_PART: "red", CONTRADICTED: "red", TOO_FEW: "yellow", NOT_RUN: "dim"
-}  # fmt: skip
+STYLES = {HOLDS: "green", UNDECIDED: "yellow", IN_PART: "red", CONTRADICTED: "red", TOO_FEW: "yellow", NOT_RUN: "dim"}
 SIZES_IN_WORDS = {
     INSIDE: "the published value lies inside our interval",
     OUTSIDE: "the published value lies outside our interval",
@@ -53,16 +51,12 @@ def show_all(study: str | None, verdict: str | None, *, as_json: bool) -> None:
     if study is not None and study not in known:
         raise SandglassError(f"claims: no study is called {study!r}; {meant(study, known)}")
     criterion = None if verdict is None else _verdict(verdict)
-    by_study = {
-        key: standing.lines(standing.rows(key, partial=True)) for key in ([study] if study else known)
-    }
+    by_study = {key: standing.lines(standing.rows(key, partial=True)) for key in ([study] if study else known)}
     if not any(by_study.values()):
         raise SandglassError(
             "no claims are here: `dvc pull --allow-missing` fetches the published ones, `make reproduce` builds them"
         )
-    shown = {
-        key: [line for line in lines if criterion in (None, line.verdict)] for key, lines in by_study.items()
-    }
+    shown = {key: [line for line in lines if criterion in (None, line.verdict)] for key, lines in by_study.items()}
     if as_json:
         print(json.dumps({key: list(map(asdict, lines)) for key, lines in shown.items()}, indent=1))
         return
@@ -103,13 +97,9 @@ def show(name: str, *, as_json: bool) -> None:
     gates = {key: standing.rows(key, partial=True) for key in studies}
     having = [key for key, rows in gates.items() if any(row["claim"] == claim for row in rows)]
     if not any(gates.values()):
-        raise SandglassError(
-            f"show {name}: the claims are not here: dvc pull --allow-missing, or make reproduce"
-        )
+        raise SandglassError(f"show {name}: the claims are not here: dvc pull --allow-missing, or make reproduce")
     if len(having) != 1:
-        numbers = [
-            f"{key}:{each}" for key, rows in gates.items() for each in dict.fromkeys(r["claim"] for r in rows)
-        ]
+        numbers = [f"{key}:{each}" for key, rows in gates.items() for each in dict.fromkeys(r["claim"] for r in rows)]
         which = ", ".join(f"{key}:{claim}" for key in having)
         raise SandglassError(
             f"show {name}: several studies have it; say which: {which}"
@@ -132,20 +122,14 @@ def _print(study: str, line: Line, rows: list[Row]) -> None:
     console.print(f"[{STYLES[line.verdict]}]{how}[/] ({escape(evidence)})", soft_wrap=True)
     console.print(f"source: {escape(line.source)}")
     for row in rows:
-        console.print(
-            f"\n[bold]{escape(row['gate'])}[/] ({row['kind']}): {escape(row['predicate'])}", soft_wrap=True
-        )
+        console.print(f"\n[bold]{escape(row['gate'])}[/] ({row['kind']}): {escape(row['predicate'])}", soft_wrap=True)
         console.print(f"  asks: {escape(row['bound']) or 'nothing that can be tested here'}")
         if row["published"] is not None:
             console.print(f"  published: {escape(published(row))}")
         console.print(f"  {row['scale']}, this build: {escape(measured(row))}", soft_wrap=True)
         for reference, other in row["references"]:
             text = f"{other['scale']}, reference set {reference.name}: {measured(other)}"
-            asked = (
-                ""
-                if other["same"]
-                else f"; it asked another question, and does not count: {other['predicate']}"
-            )
+            asked = "" if other["same"] else f"; it asked another question, and does not count: {other['predicate']}"
             console.print(f"  {escape(text + asked)}", soft_wrap=True)
     console.print(f"\nwhere it comes from: python -m pipeline trace {study}:{line.claim}")
 

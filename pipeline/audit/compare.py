@@ -95,12 +95,7 @@ class _UnlikeError(Exception):
 
 
 def compare(
-    path: Path,
-    ours: Path,
-    rebuilt: Path,
-    tolerance: Tolerance,
-    recorded: str | None = None,
-    claim: str | None = None,
+    path: Path, ours: Path, rebuilt: Path, tolerance: Tolerance, recorded: str | None = None, claim: str | None = None
 ) -> Comparison:
     """Compare the artifact ``path``, as it lies below the folder ``ours``, with that made again below ``rebuilt``.
 
@@ -235,18 +230,14 @@ class _Judge:
         return free
 
 
-def _share(
-    name: str, here: np.ndarray, remake: np.ndarray, beside: float = 0.0, zero: float = RESIDUAL
-) -> float:
+def _share(name: str, here: np.ndarray, remake: np.ndarray, beside: float = 0.0, zero: float = RESIDUAL) -> float:
     """Return the largest difference, as a share of the value that it is in, or of the value ``beside``."""
     if here.shape != remake.shape:
         raise _UnlikeError(f"{name} has the shape {here.shape} here, {remake.shape} rebuilt")
     return float(_shares(name, here, remake, beside, zero).max(initial=0.0))
 
 
-def _shares(
-    name: str, here: np.ndarray, remake: np.ndarray, beside: float = 0.0, zero: float = RESIDUAL
-) -> np.ndarray:
+def _shares(name: str, here: np.ndarray, remake: np.ndarray, beside: float = 0.0, zero: float = RESIDUAL) -> np.ndarray:
     """Return each difference as a share of the larger number.
 
     One near zero is judged beside the largest of all, and all beside the value ``beside`` if that is larger. Numbers
@@ -338,9 +329,7 @@ def _gates(judge: _Judge, ours: pl.DataFrame, rebuilt: pl.DataFrame) -> None:
         if asked:
             rows.append((label, here, remake))
         turned[asked] += [
-            f"{label} {here[name]} → {remake[name]}"
-            for name in ("verdict", "size")
-            if here[name] != remake[name]
+            f"{label} {here[name]} → {remake[name]}" for name in ("verdict", "size") if here[name] != remake[name]
         ]
     if turned[True]:
         raise _UnlikeError(f"{len(turned[True])} turned: {_some(turned[True])}")
@@ -397,15 +386,14 @@ def _checks(judge: _Judge, ours: pl.DataFrame, rebuilt: pl.DataFrame) -> None:
     words = {True: "passed", False: "failed"}
     turned = [
         f"{label} {words[here['passed']]} → {words[remake['passed']]}"
-        for label, here, remake in rows if here["passed"] != remake["passed"]
-    ]  # fmt: skip
+        for label, here, remake in rows
+        if here["passed"] != remake["passed"]
+    ]
     if turned:
         raise _UnlikeError(f"{len(turned)} turned: {_some(turned)}")
     for label, here, remake in rows:
         bound = abs(here["bound"])
-        judge.bounded(
-            label, "measured", here["measured"], remake["measured"], bound or here["tolerance"] or 0.0
-        )
+        judge.bounded(label, "measured", here["measured"], remake["measured"], bound or here["tolerance"] or 0.0)
         for name in ("bound", "tolerance"):
             judge.bounded(f"{label}, {name}", name, here[name], remake[name], bound)
         pairs = _defined(*([row["measured"], row["bound"]] for row in (here, remake)))
@@ -446,9 +434,7 @@ def _checkpoint(judge: _Judge, here: Path, remake: Path) -> None:
     for name in sorted({*header, *header_rebuilt}):
         _equal(name, header.get(name), header_rebuilt.get(name))
     if ours.keys() != rebuilt.keys():
-        raise _UnlikeError(
-            f"the arrays differ: {_shortened(', '.join(sorted(ours.keys() ^ rebuilt.keys())))}"
-        )
+        raise _UnlikeError(f"the arrays differ: {_shortened(', '.join(sorted(ours.keys() ^ rebuilt.keys())))}")
     exact = [name for name, array in ours.items() if not np.issubdtype(array.dtype, np.floating)]
     for name in exact:
         if not np.array_equal(ours[name], rebuilt[name]):
@@ -546,13 +532,9 @@ def _picture(path: Path, ours: Path, rebuilt: Path, tolerance: Tolerance, record
     worst = min(judged, key=lambda each: STATES.index(each.state))
     by = f"other bytes; judged by its data and specification, {shown[0].name} and {shown[1].name}"
     if worst.state == IDENTICAL:
-        return Comparison(
-            str(path), WITHIN, f"{by}, which are identical: drawn by other software or hardware"
-        )
+        return Comparison(str(path), WITHIN, f"{by}, which are identical: drawn by other software or hardware")
     text = f"{by}: {worst.text}" if worst.text else by
-    return Comparison(
-        str(path), worst.state, text, worst.column, worst.difference, worst.tolerance, worst.reason
-    )
+    return Comparison(str(path), worst.state, text, worst.column, worst.difference, worst.tolerance, worst.reason)
 
 
 # --- words ----------------------------------------------------------------------------------------

@@ -164,14 +164,10 @@ def beside(ours: pl.DataFrame, committed: pl.DataFrame) -> pl.DataFrame:
     larger = pl.max_horizontal(pl.col("value").abs(), pl.col("value_committed").abs())
     share = (pl.col("value") - pl.col("value_committed")).abs() / larger
     one_alone = pl.col("value").is_null() != pl.col("value_committed").is_null()
-    return gates.with_columns(
-        share=pl.when(one_alone).then(math.inf).otherwise(share.fill_nan(0.0).fill_null(0.0))
-    )
+    return gates.with_columns(share=pl.when(one_alone).then(math.inf).otherwise(share.fill_nan(0.0).fill_null(0.0)))
 
 
 def _gate(row: dict[str, object], name: str) -> str:
     """Return a gate with what the committed build found and what this one did: ``dyck:5 M1 1.384 → 1.353``."""
-    then, now = (
-        f"{each:.4g}" if isinstance(each, float) else each for each in (row[f"{name}_committed"], row[name])
-    )
+    then, now = (f"{each:.4g}" if isinstance(each, float) else each for each in (row[f"{name}_committed"], row[name]))
     return f"{row['study']}:{row['claim']} {row['gate']} {then} → {now}"

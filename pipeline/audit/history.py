@@ -77,9 +77,7 @@ def _blobs(names: list[str]) -> dict[str, bytes]:
 def _git(*arguments: str, quiet: bool = False) -> str:
     """Return what a git command prints; with ``quiet``, nothing where it fails."""
     try:
-        done = subprocess.run(
-            ["git", *arguments], capture_output=True, check=False, text=True, errors="replace"
-        )
+        done = subprocess.run(["git", *arguments], capture_output=True, check=False, text=True, errors="replace")
     except FileNotFoundError:
         raise SandglassError("git is not installed; it holds the old versions of the code") from None
     if done.returncode and not quiet:

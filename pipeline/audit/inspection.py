@@ -31,28 +31,13 @@ from rich.markup import escape
 from pipeline import params as parameters
 from pipeline.audit import again, elsewhere, lineage, provenance, published, release, sets, verify, worktree
 from pipeline.audit.again import Again
-from pipeline.audit.findings import (
-    AGAIN,
-    COMMIT,
-    IDS,
-    PUBLISHED,
-    RECOMPUTED,
-    RECORD,
-    RELEASE,
-    SETS,
-    Finding,
-)
+from pipeline.audit.findings import AGAIN, COMMIT, IDS, PUBLISHED, RECOMPUTED, RECORD, RELEASE, SETS, Finding
 from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import LOCK
 from pipeline.engine import graph
 from pipeline.params import FOLDER, Params
 
-CODE = (
-    "pipeline",
-    "schemas",
-    "params",
-    ":(glob)*.py",
-)  # where a file that no commit holds could change an answer
+CODE = ("pipeline", "schemas", "params", ":(glob)*.py")  # where a file that no commit holds could change an answer
 
 
 @dataclass(frozen=True)
@@ -141,9 +126,7 @@ def _commit() -> Iterator[Finding]:
             text = "differs from the committed one" if path.exists() else "is gone, and the commit has it"
             yield Finding(COMMIT, str(path), text, f"git checkout HEAD {path}, or commit it")
     for path in worktree.unknown(*CODE):
-        yield Finding(
-            COMMIT, str(path), "lies where code does, and no commit holds it", f"rm {path}, or commit it"
-        )
+        yield Finding(COMMIT, str(path), "lies where code does, and no commit holds it", f"rm {path}, or commit it")
 
 
 def _record(chain: Chain) -> Iterator[Finding]:
@@ -156,15 +139,11 @@ def _record(chain: Chain) -> Iterator[Finding]:
     for check in itertools.chain(verify.record(chain), verify.links(chain)):
         if check.job == "report":
             continue  # its pages are drawn again, if they are here
-        if check.state == verify.MISMATCH and not (
-            check.kind == "lock" and check.job and check.job not in chain.lock
-        ):
+        if check.state == verify.MISMATCH and not (check.kind == "lock" and check.job and check.job not in chain.lock):
             jobs.setdefault((check.what, check.text), []).append(check.job)
     for (what, text), those in jobs.items():
         more = f" and {len(those) - 3} more" if len(those) > 3 else ""
-        yield Finding(
-            RECORD, what, f"{text} ({', '.join(those[:3])}{more})", "make reproduce builds what that changes"
-        )
+        yield Finding(RECORD, what, f"{text} ({', '.join(those[:3])}{more})", "make reproduce builds what that changes")
 
 
 def _dropped(chain: Chain) -> Iterator[Finding]:
@@ -222,12 +201,10 @@ def show(audit: Audit, console: Console) -> None:
         AGAIN: f"claims, figures and pages, made again from the tables here: {audit.made_again} files, the same",
         RECOMPUTED: f"what needs no training, computed again from the parameters: {audit.recomputed} files{same}",
         SETS: f"reference sets: {len(audit.sets)}, as recorded: {', '.join(audit.sets)}",
-    }  # fmt: skip
+    }
     if audit.commit is None:
         del sentences[COMMIT]
-        console.print(
-            "[yellow]⚠[/] commit: there is none here, so whether anybody published this cannot be told"
-        )
+        console.print("[yellow]⚠[/] commit: there is none here, so whether anybody published this cannot be told")
     if audit.recomputed is None:
         del sentences[RECOMPUTED]
     good = [f"{each.tag}, {each.text}" for each in audit.releases if each.state == release.GOOD]
@@ -244,9 +221,7 @@ def show(audit: Audit, console: Console) -> None:
     for each in audit.warnings:
         _print_finding(each, console, "[yellow]⚠[/] ")
     for package, steps in audit.left_out.items():
-        console.print(
-            f"[yellow]⚠[/] {RECOMPUTED}: not {_counts(steps)}, which need {package}", soft_wrap=True
-        )
+        console.print(f"[yellow]⚠[/] {RECOMPUTED}: not {_counts(steps)}, which need {package}", soft_wrap=True)
     for tag in audit.releases:
         if tag.state == release.UNCHECKED:
             text = f"? release: {tag.tag} is signed, but that was not checked: {tag.text}"
@@ -255,9 +230,7 @@ def show(audit: Audit, console: Console) -> None:
         f"never published, so not audited: the results of {_counts(audit.kept_back)} (rebuild them: make reproduce)",
         soft_wrap=True,
     )
-    warned = (
-        f", with {len(audit.warnings)} warning{'s' * (len(audit.warnings) > 1)}" if audit.warnings else ""
-    )
+    warned = f", with {len(audit.warnings)} warning{'s' * (len(audit.warnings) > 1)}" if audit.warnings else ""
     console.print(
         f"[bold green]audit passed[/]{warned}"
         if audit.passed

@@ -132,10 +132,7 @@ class Chain:
             lambda: hashing.stored_listing(entry.md5),
             lambda: self.made_in(entry.path),
             lambda: self._read_in.get(entry.path),
-            lambda: {
-                file.relative_to(entry.path).as_posix(): self.md5(file)
-                for file in hashing.files_in(entry.path)
-            },
+            lambda: {file.relative_to(entry.path).as_posix(): self.md5(file) for file in hashing.files_in(entry.path)},
         )
         for propose in proposals:
             listing = propose()

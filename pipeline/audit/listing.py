@@ -110,9 +110,7 @@ def _states(diff: Changes) -> dict[graph.Job, str]:
     states: dict[graph.Job, str] = {}
     outdated: set[graph.Job] = set()
     for job, change in diff.jobs.items():
-        kinds = {
-            "absent" if c.new is None and c.kind in ("data", "output") else c.kind for c in change.causes
-        }
+        kinds = {"absent" if c.new is None and c.kind in ("data", "output") else c.kind for c in change.causes}
         if kinds - {"absent"} or outdated & set(change.because):
             outdated.add(job)
         missing = any(cause.kind == "output" and cause.new is None for cause in change.causes)
@@ -239,14 +237,7 @@ def _print_sets(console: Console, sets: list[ReferenceSet]) -> None:
     for column in ("set", "state", "scale", "made from", "files", "size"):
         table.add_column(column, justify="right" if column in ("files", "size") else "left")
     for each in sets:
-        cells = (
-            each.name,
-            each.state,
-            each.scale or "-",
-            each.made_from or "-",
-            str(each.files),
-            size(each.bytes),
-        )
+        cells = (each.name, each.state, each.scale or "-", each.made_from or "-", str(each.files), size(each.bytes))
         table.add_row(*map(escape, cells))
     console.print(table)
 

@@ -101,9 +101,7 @@ class Lock(Mapping[str, Stage]):
             return {key: _stage(entry) for key, entry in raw.get("stages", {}).items()}
         except (YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())
-            raise SandglassError(
-                f"{self._name} is not a lock file of DVC ({reason}); git checkout {LOCK}"
-            ) from None
+            raise SandglassError(f"{self._name} is not a lock file of DVC ({reason}); git checkout {LOCK}") from None
 
 
 def _blocks(text: str) -> dict[str, str] | None:
@@ -259,9 +257,7 @@ def _all_names(params: Params) -> _Names:
             for key, experiment in params.of_study("experiments", study).items():
                 for name in getattr(experiment, kind):
                     shorts = [f"{study}/{key}/{name}"]
-                    if (
-                        drawn.get(name, key) == key
-                    ):  # a figure's name stands for no table of another experiment
+                    if drawn.get(name, key) == key:  # a figure's name stands for no table of another experiment
                         shorts += [name, f"{study}/{name}"]
                     for short in shorts:
                         names.short.setdefault(short, []).append(f"{kind}/{study}/{key}/{name}")

@@ -48,8 +48,7 @@ def _differing(entry: Entry, listing: hashing.Listing | None, chain: Chain) -> I
     if entry.is_folder:
         strange = {file for file in entry.path.rglob("*") if file.is_file()} - set(recorded)
         yield from (
-            Finding(PUBLISHED, str(path), f"{LOCK} knows no such file", f"rm {path}")
-            for path in sorted(strange)
+            Finding(PUBLISHED, str(path), f"{LOCK} knows no such file", f"rm {path}") for path in sorted(strange)
         )
 
 
@@ -100,7 +99,7 @@ def ids(chain: Chain) -> tuple[int, list[Finding]]:
                     for column, values in columns.items()
                     if (strange := sorted(values - known[column][0]))
                     for where in [known[column][1]]
-                ]  # fmt: skip
+                ]
     return count, findings
 
 
@@ -112,7 +111,7 @@ def _known(job: graph.Job, params: Params) -> dict[str, tuple[set[str], str]]:
     of_study = {
         section: {name for key, group in params.of_study(section, job.study).items() for name in (key, *group.members)}
         for section in ("runs", "datasets")
-    }  # fmt: skip
+    }
     runs = {name for key in params.experiments[job.id].runs for name in params.runs[key].members}
     known = {column: (of_study[section], files[section]) for column, section in COLUMNS.items()}
     return known | {"run": ({*runs, ALL}, f"{files['experiments']}:{job.id}.runs")}

@@ -34,16 +34,8 @@ DOCUMENTS = (Path("README.md"), Path("docs/reference-sets.md"))
 WORDS = "readme.yaml"
 WIDTH = 120  # of a line
 COMMAND = "python -m pipeline readme --write"
-VERDICTS = {
-    HOLDS: "hold",
-    UNDECIDED: "undecided",
-    FAILS: "fail",
-    TOO_FEW: TOO_FEW,
-    NOT_RUN: "not run",
-}  # in the plural
-_BLOCK = re.compile(
-    r"^<!-- written: (?P<name>[\w -]+) -->\n(?P<text>.*?)^<!-- end -->$", re.DOTALL | re.MULTILINE
-)
+VERDICTS = {HOLDS: "hold", UNDECIDED: "undecided", FAILS: "fail", TOO_FEW: TOO_FEW, NOT_RUN: "not run"}  # in the plural
+_BLOCK = re.compile(r"^<!-- written: (?P<name>[\w -]+) -->\n(?P<text>.*?)^<!-- end -->$", re.DOTALL | re.MULTILINE)
 
 
 def run(*, written: bool) -> bool:
@@ -92,9 +84,7 @@ class Results:
         """
         claims = elsewhere.committed_claims(study, self.lock)
         if claims is None and graph.job("claims", study, self.params).stage in self.lock:
-            raise SandglassError(
-                f"readme: the claims of {study} are not kept here: `dvc fetch`, or `make reproduce`"
-            )
+            raise SandglassError(f"readme: the claims of {study} are not kept here: `dvc fetch`, or `make reproduce`")
         return claims
 
     def words(self, study: str) -> dict[str, str]:
@@ -188,9 +178,7 @@ def _audit(results: Results, _: str) -> str:
         published["files"] += sum(map(graph.is_published, outputs))
         published["tables"] += len(outputs) if job.step in ("analyse", "theory") else 0
         published["made again"] += len(outputs) if job.step in ("figures", "claims") else 0
-    kept_back = Counter(
-        job.step for job in graph.jobs(params) if not graph.is_published(graph.outputs(job, params)[0])
-    )
+    kept_back = Counter(job.step for job in graph.jobs(params) if not graph.is_published(graph.outputs(job, params)[0]))
     sets = sorted(path.stem for path in REFERENCE.glob("*.dvc"))
     audit = inspection.Audit(
         commit="…",

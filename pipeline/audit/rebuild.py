@@ -99,10 +99,12 @@ def rebuild(chain: Chain, workspace: Path | None, *, keep_runs: bool, train: boo
 
 def _refuse_training(chain: Chain, workspace: Path | None) -> None:
     lacking = [
-        job for job in chain.jobs
-        if job.step == "train" and not _is_as_recorded(chain, job)
+        job
+        for job in chain.jobs
+        if job.step == "train"
+        and not _is_as_recorded(chain, job)
         and not (workspace and all((workspace / path).is_file() for path in graph.outputs(job, chain.params)))
-    ]  # fmt: skip
+    ]
     if lacking:
         work = duration(Reference.load(chain.params.scale).work(lacking))
         names = ", ".join(job.stage for job in lacking[:3]) + (" and others" if len(lacking) > 3 else "")
@@ -190,10 +192,7 @@ def _build(chain: Chain, folder: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     quiet = ("--quiet", "host", "reason", "rules")
     process = subprocess.Popen(
-        ["snakemake", *sorted(targets), *quiet],
-        cwd=folder,
-        env=os.environ | {"PATH": path},
-        stdout=sys.stderr,
+        ["snakemake", *sorted(targets), *quiet], cwd=folder, env=os.environ | {"PATH": path}, stdout=sys.stderr
     )
     try:
         while (status := process.poll()) is None:

@@ -164,9 +164,7 @@ def _table(counts: dict[str, Counter[str]]) -> Table:
     table.add_column("claims of", justify="left")
     table.add_column("all", justify="right")
     for verdict in verdicts:
-        table.add_column(
-            f"[{STYLES[verdict]}]{standing.PLURAL.get(verdict, short(verdict))}[/]", justify="right"
-        )
+        table.add_column(f"[{STYLES[verdict]}]{standing.PLURAL.get(verdict, short(verdict))}[/]", justify="right")
     for study, count in counts.items():
         cells = (str(count[verdict] or "–") for verdict in verdicts)
         table.add_row(study, str(count.total()), *cells)

@@ -109,10 +109,7 @@ def document(names: list[str], chain: Chain, checks: list[Check], verdict: str |
         "shared": {name: both for name in names if (both := provenance.shared_name(name, chain.params))},
         "artifacts": [_artifact(chain, artifact, times) for artifact in chain.artifacts],
         "claims": [row for artifact in chain.artifacts for row in _claim_rows(chain, artifact)],
-        "git": {
-            "commit": commit,
-            "edited": [str(path) for path in worktree.edited(watched)] if commit else [],
-        },
+        "git": {"commit": commit, "edited": [str(path) for path in worktree.edited(watched)] if commit else []},
         "jobs": [_job(chain, job, edits) for job in chain.jobs],
         "checks": [asdict(check) for check in checks],
         "verified": verdict,

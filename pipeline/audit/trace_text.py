@@ -236,9 +236,7 @@ class _Drawing:
     def _below(self, tree: Tree, jobs: list[Json]) -> None:
         """Add ``jobs``, none of which is drawn yet, by step."""
         for step, members in _by_step(jobs).items():
-            fresh = [
-                member for member in members if member["job"] not in self._drawn
-            ]  # by a step before this one
+            fresh = [member for member in members if member["job"] not in self._drawn]  # by a step before this one
             if self._is_many(fresh):
                 self._many(tree.add(_heading(step, fresh)), fresh)
             elif len(fresh) > 1:

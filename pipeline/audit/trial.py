@@ -28,9 +28,7 @@ def build_once(study: str) -> int:
     loaded = params.load()
     if study not in loaded.studies:
         raise SandglassError(f"try: no study is called {study!r}; {meant(study, loaded.studies)}")
-    build.say(
-        f"{study} at scale {SCALES[0]}, in {FOLDER}: parameters, records and results here stay as they are"
-    )
+    build.say(f"{study} at scale {SCALES[0]}, in {FOLDER}: parameters, records and results here stay as they are")
     lay_out(FOLDER)
     # Results of larger scales would have to be fetched.
     shutil.rmtree(FOLDER / REFERENCE, ignore_errors=True)
@@ -44,12 +42,8 @@ def build_once(study: str) -> int:
         build.say(f"files that are named above lie in {FOLDER}")
     else:
         ran = (
-            f"{len(outcome.done)} jobs ran, in {build.duration(outcome.seconds)}"
-            if outcome.planned
-            else "done before"
+            f"{len(outcome.done)} jobs ran, in {build.duration(outcome.seconds)}" if outcome.planned else "done before"
         )
-        build.say(
-            f"{ran}; scale {SCALES[0]} judges no claim: look at the pages, {FOLDER / graph.REPORT_PAGE}"
-        )
+        build.say(f"{ran}; scale {SCALES[0]} judges no claim: look at the pages, {FOLDER / graph.REPORT_PAGE}")
         build.say(f"the study at its own scale: make reproduce STUDY={study}")
     return outcome.status

@@ -61,9 +61,7 @@ def prune(*, delete: bool, work: bool, cache: bool, as_json: bool = False) -> No
     if as_json:
         entries = [each.__dict__ | {"path": str(each.path)} for each in leftovers]
         freed = sum(each.bytes for each in going)
-        print(
-            json.dumps({"deleted": delete, "bytes": freed, "leftovers": entries, "at_work": busy}, indent=1)
-        )
+        print(json.dumps({"deleted": delete, "bytes": freed, "leftovers": entries, "at_work": busy}, indent=1))
     else:
         _print(leftovers, going, busy, delete)
 
@@ -111,11 +109,7 @@ def _staging() -> Iterator[Leftover]:
 
 def _notes(diff: Changes) -> Iterator[Leftover]:
     """Yield what Snakemake and this work tree's engines keep; a start needs none of it, but for unrecorded work."""
-    kept = (
-        "a killed run's work is not recorded yet; the next start of snakemake does it"
-        if diff.unrecorded
-        else ""
-    )
+    kept = "a killed run's work is not recorded yet; the next start of snakemake does it" if diff.unrecorded else ""
     for path in _in(freshness.SNAKEMAKE):
         if _size(path):
             yield Leftover(SNAKEMAKE, path, _size(path), kept)

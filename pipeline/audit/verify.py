@@ -131,9 +131,7 @@ def references(chain: Chain) -> Iterator[Check]:
         if entry is not None:
             yield from folder(chain, entry, {path} if path.is_file() else None, "output", check)
         elif worktree.committed(path) is None:
-            yield check(
-                "output", str(path), NOT_CHECKED, "neither a .dvc file nor a commit has a record of it"
-            )
+            yield check("output", str(path), NOT_CHECKED, "neither a .dvc file nor a commit has a record of it")
         elif worktree.edited([path]):
             yield check("output", str(path), MISMATCH, "differs from the committed one")
         else:
@@ -236,9 +234,7 @@ def _file(chain: Chain, path: Path, recorded: str, kind: str, check: Maker) -> C
     return check(kind, str(path), MISMATCH, f"recorded {_short(recorded)}, here {_short(here)}")
 
 
-def folder(
-    chain: Chain, entry: Entry, selection: set[Path] | None, kind: str, check: Maker
-) -> Iterator[Check]:
+def folder(chain: Chain, entry: Entry, selection: set[Path] | None, kind: str, check: Maker) -> Iterator[Check]:
     """Check the files ``selection`` (or all) of a recorded folder, and that no others lie there."""
     here = hashing.files_in(entry.path)
     listing = chain.contents(entry)

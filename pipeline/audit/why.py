@@ -69,9 +69,7 @@ def _print(console: Console, shown: list[Change], diff: Changes, busy: str | Non
     if len(certain) == len(shown):
         console.print("dvc repro runs them as well")
     else:
-        console.print(
-            f"dvc repro runs {names(certain)}, the others only where what these make comes out different"
-        )
+        console.print(f"dvc repro runs {names(certain)}, the others only where what these make comes out different")
 
 
 def _groups(shown: list[Change]) -> Iterator[tuple[list[graph.Job], list[str]]]:

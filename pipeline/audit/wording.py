@@ -59,9 +59,7 @@ class Number:
         larger = max(abs(self.value), abs(other.value))
         if self.whole and other.whole:
             return abs(self.value - other.value) / larger
-        unit = min(
-            self.unit, other.unit
-        )  # of the two: zeros at the end may have been left out, as in 88 for 88.0
+        unit = min(self.unit, other.unit)  # of the two: zeros at the end may have been left out, as in 88 for 88.0
         return max(0.0, abs(self.value - other.value) - unit * (1 + 1e-9)) / larger
 
 
@@ -85,9 +83,7 @@ def read(text: str) -> Wording:
     """Take the numbers out of ``text``."""
     words, numbers, printed = [], [], []
     end = 0
-    place = placed = (
-        False  # whether the next number is that of something in a paper, and whether the last one was
-    )
+    place = placed = False  # whether the next number is that of something in a paper, and whether the last one was
     for hit in _WORD.finditer(text):
         between, end = text[end : hit.start()], hit.end()
         if between.strip(" (\N{NO-BREAK SPACE}"):

@@ -59,11 +59,7 @@ class Reference:
             times = json.loads((root / TIMES).read_text(encoding="utf-8"))[scale]
             machine = times["machine"]
             return cls(
-                machine,
-                times["elapsed"],
-                times["jobs"],
-                times.get("outputs", ""),
-                times.get("made_on", machine),
+                machine, times["elapsed"], times["jobs"], times.get("outputs", ""), times.get("made_on", machine)
             )
         except (OSError, ValueError, KeyError):
             return cls("", 0.0, {})
@@ -163,9 +159,7 @@ def record(elapsed: float, root: Path = Path()) -> int:
     kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     stages = YAML(typ="safe").load(root / lockfile.NAME)["stages"].values()
     outputs = lockfile.digest({Path(out["path"]): out["md5"] for stage in stages for out in stage["outs"]})
-    kept[loaded.scale] = {
-        "machine": machine.description(), "elapsed": elapsed, "jobs": jobs, "outputs": outputs,
-    }  # fmt: skip
+    kept[loaded.scale] = {"machine": machine.description(), "elapsed": elapsed, "jobs": jobs, "outputs": outputs}
     file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return len(jobs)
 

@@ -42,16 +42,31 @@ _SECTION = {
 # edit makes stale what depends on it and nothing else. Beside it stand the pinned libraries, how arithmetic is set up
 # for all of them, and what turns the text of parameter files into values.
 ALWAYS = (
-    str(SOFTWARE), "pipeline/arithmetic.py", "pipeline/params/grids.py", "pipeline/params/scales.py",
+    str(SOFTWARE),
+    "pipeline/arithmetic.py",
+    "pipeline/params/grids.py",
+    "pipeline/params/scales.py",
     "pipeline/params/sharing.py",
-)  # fmt: skip
+)
 # The report prints the md5 of all code, so it depends on all of it. It depends on the parameter files as such, too:
 # where DVC runs on a graph that is out of date, at least this step starts, and says so.
 OF_REPORT = (
-    "accepted.jsonl", "params", "pipeline/access", "pipeline/kit", "pipeline/languages", "pipeline/models",
-    "pipeline/references", "pipeline/report", "pipeline/steps", "pipeline/store", "pipeline/studies",
-    "pipeline/training", "schemas", "pipeline/store/paths.py", "pipeline/steps/report.py",
-)  # fmt: skip
+    "accepted.jsonl",
+    "params",
+    "pipeline/access",
+    "pipeline/kit",
+    "pipeline/languages",
+    "pipeline/models",
+    "pipeline/references",
+    "pipeline/report",
+    "pipeline/steps",
+    "pipeline/store",
+    "pipeline/studies",
+    "pipeline/training",
+    "schemas",
+    "pipeline/store/paths.py",
+    "pipeline/steps/report.py",
+)
 # Modules that parameters name: a field of the entries that say which.
 _BY_FIELD = {
     f"pipeline.languages.{BLANK}": "language",
@@ -293,9 +308,7 @@ def _trainings(params: Params) -> list[Job]:
 
     for key in params.runs:
         add(key)
-    jobs += [
-        Job("labels", key, own.study) for key, own in params.datasets.items() if own.teachers
-    ]  # for analyses
+    jobs += [Job("labels", key, own.study) for key, own in params.datasets.items() if own.teachers]  # for analyses
     return list(dict.fromkeys(jobs))
 
 
@@ -336,9 +349,7 @@ def inputs(job: Job, params: Params) -> list[Path]:
     if job.step == "claims":
         return [DATA / "tables" / study, DATA / "theory" / study]
     if job.step == "report":
-        return [DATA / kind for kind in ("datasets", "runs", "theory", "tables", "figures", "claims")] + [
-            REFERENCE
-        ]
+        return [DATA / kind for kind in ("datasets", "runs", "theory", "tables", "figures", "claims")] + [REFERENCE]
     return []
 
 
@@ -381,9 +392,7 @@ def accepted() -> list[dict[str, Any]]:
     return edits
 
 
-def standing(
-    edits: list[dict[str, Any]], stage: str, recorded: Mapping[str, str | None]
-) -> list[dict[str, Any]]:
+def standing(edits: list[dict[str, Any]], stage: str, recorded: Mapping[str, str | None]) -> list[dict[str, Any]]:
     """Return those of the accepted ``edits`` of a job on which its record rests, in their order.
 
     ``recorded`` gives the md5 of each file of code in the record, by path. It is that of the code which the job ran

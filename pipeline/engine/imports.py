@@ -165,9 +165,7 @@ def _imported(source: bytes, file: str) -> Imports:
                 (patterns if BLANK in name else names).append(name)
         ahead += ast.iter_child_nodes(node)
     own = [name for name in names if name.split(".")[0] in PACKAGES]
-    has_code = any(
-        not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)) for each in tree.body
-    )
+    has_code = any(not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)) for each in tree.body)
     return Imports(tuple(dict.fromkeys(own)), tuple(dict.fromkeys(patterns)), has_code, unclear)
 
 
@@ -191,9 +189,7 @@ def _pattern(argument: ast.expr) -> str | None:
     if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
         return argument.value
     if isinstance(argument, ast.JoinedStr) and isinstance(argument.values[0], ast.Constant):
-        return "".join(
-            str(part.value) if isinstance(part, ast.Constant) else BLANK for part in argument.values
-        )
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else BLANK for part in argument.values)
     if isinstance(argument, ast.BinOp):
         beginning = _pattern(argument.left)
         return None if beginning is None else beginning + BLANK

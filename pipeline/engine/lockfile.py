@@ -27,9 +27,7 @@ def digest(outputs: Mapping[Path, str]) -> str:
     >>> digest({}) == digest({REPORT: "x"})
     True
     """
-    lines = (
-        f"{path.as_posix()} {md5}\n" for path, md5 in outputs.items() if REPORT not in (path, *path.parents)
-    )
+    lines = (f"{path.as_posix()} {md5}\n" for path, md5 in outputs.items() if REPORT not in (path, *path.parents))
     return hashlib.md5("".join(sorted(lines)).encode()).hexdigest()
 
 

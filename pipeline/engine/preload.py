@@ -31,20 +31,37 @@ from typing import Any, NoReturn
 
 VARIABLE = "SANDGLASS_PRELOAD"  # 0: no server; else where it listens, which Snakemake says to its jobs
 LIBRARIES = (
-    "altair", "jinja2", "narwhals.stable.v1", "numpy", "pandera.backends.polars.builtin_checks",
-    "pandera.backends.polars.container", "pandera.polars", "polars", "psutil", "pyarrow.compute", "pyarrow.parquet",
-    "pydantic.types", "rich.progress", "ruamel.yaml", "safetensors.numpy", "scipy.optimize", "scipy.stats",
-    "sympy.combinatorics", "torch", "typer",
-)  # fmt: skip
+    "altair",
+    "jinja2",
+    "narwhals.stable.v1",
+    "numpy",
+    "pandera.backends.polars.builtin_checks",
+    "pandera.backends.polars.container",
+    "pandera.polars",
+    "polars",
+    "psutil",
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "pydantic.types",
+    "rich.progress",
+    "ruamel.yaml",
+    "safetensors.numpy",
+    "scipy.optimize",
+    "scipy.stats",
+    "sympy.combinatorics",
+    "torch",
+    "typer",
+)
 # Libraries read their number of threads when they are loaded. Snakemake sets it for each rule; most have one.
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 # The tensors of a step of small models are a few hundred KB. By default glibc gives such memory back and asks for it
 # again at every step, which is up to a quarter of the time. It reads this when a process starts: jobs, and what trains
 # for a job, keep up to 1 GiB, in large pages where the kernel gives them (a tenth of the time of some trainings).
 KEEP_MEMORY = {
-    "MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**30),
+    "MALLOC_MMAP_THRESHOLD_": str(2**25),
+    "MALLOC_TRIM_THRESHOLD_": str(2**30),
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-}  # fmt: skip
+}
 FORKED = "SANDGLASS_FORKED"  # the process that was forked for a job, which is to do the work itself
 KILL_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 

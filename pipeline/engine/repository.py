@@ -117,9 +117,7 @@ class View:
             return None
         cache, ignore = self._repo.cache.local, self._repo.dvcignore
         with _dvc():
-            _, _, node = build(
-                cache, str(self._root / path), self._repo.fs, "md5", ignore=ignore, dry_run=True
-            )
+            _, _, node = build(cache, str(self._root / path), self._repo.fs, "md5", ignore=ignore, dry_run=True)
         return node
 
     def at_work(self) -> str | None:
@@ -162,9 +160,7 @@ class View:
                     used.add(out.hash_info)
                     if out.is_dir_checksum:
                         tree = out.get_obj() or self._hashed(self._path(out))
-                        used |= (
-                            {info for _, (_, info) in tree.iteritems()} if isinstance(tree, Tree) else set()
-                        )
+                        used |= {info for _, (_, info) in tree.iteritems()} if isinstance(tree, Tree) else set()
         return used
 
 
@@ -246,9 +242,7 @@ class Repository(View):
 
     def _refuse_running_repro(self) -> None:
         if busy := self.at_work():
-            raise SandglassError(
-                f"{busy} is at work in this folder; nothing was started, try again when it is done"
-            )
+            raise SandglassError(f"{busy} is at work in this folder; nothing was started, try again when it is done")
         # All that it names were killed, or a kill cut it off: DVC writes it with the lock that is ours now.
         self._users.unlink(missing_ok=True)
 

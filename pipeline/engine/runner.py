@@ -238,9 +238,7 @@ def _publish(job: graph.Job, params: Params, staging: Path) -> None:
     staged = [path.relative_to(staging) for path in sorted(staging.rglob("*")) if path.is_file()]
     surplus = set(staged) - set(expected)
     if surplus and job.step != "report":
-        raise SandglassError(
-            f"{job.step} {job.id} made undeclared files: {', '.join(map(str, sorted(surplus)))}"
-        )
+        raise SandglassError(f"{job.step} {job.id} made undeclared files: {', '.join(map(str, sorted(surplus)))}")
     if job.step == "report":
         shutil.rmtree(graph.DATA / "report", ignore_errors=True)
     for path in staged:
@@ -278,9 +276,7 @@ def _only_one(job: graph.Job) -> Iterator[None]:
         except BlockingIOError:
             lock.seek(0)
             holder = lock.read().strip() or "unknown"
-            print(
-                f"{job.step} {job.id}: waiting for process {holder}, which is at this step", file=sys.stderr
-            )
+            print(f"{job.step} {job.id}: waiting for process {holder}, which is at this step", file=sys.stderr)
             fcntl.flock(lock, fcntl.LOCK_EX)
         lock.truncate(0)
         lock.write(str(os.getpid()))
@@ -290,10 +286,7 @@ def _only_one(job: graph.Job) -> Iterator[None]:
 
 def _follow_engine() -> None:
     """End this process when the engine that started it is gone (killed, not merely busy)."""
-    engine = next(
-        (p for p in psutil.Process().parents() if {"snakemake", "dvc"} & set(_words(p))),
-        None,
-    )
+    engine = next((p for p in psutil.Process().parents() if {"snakemake", "dvc"} & set(_words(p))), None)
     if engine is None:  # started by hand
         return
 

@@ -205,9 +205,7 @@ def _longest_ways(params: Params) -> dict[graph.Job, float]:
 
 def missing_references(root: Path) -> list[Path]:
     """Return the ``.dvc`` files of reference sets that are not in the work tree, as in a fresh clone."""
-    return [
-        file for file in sorted((root / graph.REFERENCE).glob("*.dvc")) if not file.with_suffix("").is_dir()
-    ]
+    return [file for file in sorted((root / graph.REFERENCE).glob("*.dvc")) if not file.with_suffix("").is_dir()]
 
 
 def record(root: Path = Path()) -> None:
@@ -277,9 +275,7 @@ class _Run:
             try:
                 self.repository.pull(missing)
             except SandglassError as error:
-                _say(
-                    f"the report goes without {', '.join(f.stem for f in missing)} of data/reference: {error}"
-                )
+                _say(f"the report goes without {', '.join(f.stem for f in missing)} of data/reference: {error}")
         if not looks_only:
             prune(Path(), params)
         freshness.set_records_aside()

@@ -35,9 +35,7 @@ Figure = tuple[alt.TopLevelMixin, pl.DataFrame]  # what a function of a figure r
 
 UNIT = [0, 0.2, 0.4, 0.6, 0.8, 1]  # ticks of shares
 PNG_SCALE = 2
-DIGITS = (
-    6  # significant digits of the numbers in a specification: far more than can be seen, or read in a tooltip
-)
+DIGITS = 6  # significant digits of the numbers in a specification: far more than can be seen, or read in a tooltip
 BOX = "\ue000"  # a letter of private use, which is drawn as the box of letters that a font lacks
 
 # Liberation Sans comes with vl-convert: letters are the same on every machine (`_set_up_fonts`).
@@ -112,9 +110,7 @@ def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) 
     if absent := "".join(
         letter for letter in sorted({*written}) if not letter.isascii() and _drawn(letter) == _drawn(BOX)
     ):
-        raise SandglassError(
-            f"figure {name}: Liberation Sans has no {' '.join(absent)}: say it in other letters"
-        )
+        raise SandglassError(f"figure {name}: Liberation Sans has no {' '.join(absent)}: say it in other letters")
     (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
     tables.store(data, folder / f"{name}.parquet")
 
@@ -135,9 +131,7 @@ def _set_up_fonts() -> None:
     before = os.environ.get("FONTCONFIG_FILE")
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "fonts.conf"
-        config.write_text(
-            f'<?xml version="1.0"?><fontconfig><dir>{folder}</dir></fontconfig>', encoding="utf-8"
-        )
+        config.write_text(f'<?xml version="1.0"?><fontconfig><dir>{folder}</dir></fontconfig>', encoding="utf-8")
         os.environ["FONTCONFIG_FILE"] = str(config)
         try:
             vl_convert.svg_to_png('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>')

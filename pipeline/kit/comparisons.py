@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     from pipeline.kit.inputs import Inputs
 
 TABLE = "comparisons"
-CLAIMS = (
-    "claims"  # stands for the experiment where arms are of several, whose tables only claims read together
-)
+CLAIMS = "claims"  # stands for the experiment where arms are of several, whose tables only claims read together
 MODEL = "model"
 FLOOR = 5  # models in an arm, below which nothing that compares trained models holds or fails
 
@@ -95,9 +93,7 @@ class Comparison:
         if self.statistic not in STATISTICS:
             raise ValueError(f"comparison {self.key}: no statistic is called {self.statistic!r}")
         if self.statistic in _OF_TWO and len(self.arms) != 2:
-            raise ValueError(
-                f"comparison {self.key}: {self.statistic} is of two arms, not of {len(self.arms)}"
-            )
+            raise ValueError(f"comparison {self.key}: {self.statistic} is of two arms, not of {len(self.arms)}")
         if (self.statistic in _OF_SHARES) != bool(self.hits):
             raise ValueError(f"comparison {self.key}: hits belong to shares, and shares have hits")
         if self.statistic == SHARE_DIFFERENCE and self.paired:
@@ -168,9 +164,7 @@ def estimate(comparison: Comparison, *samples: ArrayLike, confidence: float) -> 
     if len(values) != wanted:
         raise ValueError(f"comparison {comparison.key}: {wanted} samples are compared, not {len(values)}")
     if comparison.hits:
-        values = [
-            np.array([_hit(comparison.hits, value) for value in sample.tolist()], float) for sample in values
-        ]
+        values = [np.array([_hit(comparison.hits, value) for value in sample.tolist()], float) for sample in values]
     paired = comparison.paired
     by_statistic: dict[str, Callable[..., Interval]] = {
         MEAN: intervals.mean,
@@ -206,9 +200,7 @@ class Measurements:
         self._trained = set(context.runs())
         self.rows: dict[str, dict[str, Any]] = {}  # of what was measured, by key
 
-    def add(
-        self, comparison: Comparison, *samples: ArrayLike, excluded: int = 0, reason: str = ""
-    ) -> Interval:
+    def add(self, comparison: Comparison, *samples: ArrayLike, excluded: int = 0, reason: str = "") -> Interval:
         """Measure a comparison on its samples, one value for each unit of an arm, and return what was found.
 
         ``excluded`` units are left out for a ``reason``. An empty sample is one of which no model counts.
@@ -224,9 +216,7 @@ class Measurements:
         """
         self._expect(comparison)
         if self._is_trained(comparison):
-            self.rows[comparison.key] = row(
-                comparison, found, self._confidence, excluded, reason or self._reason
-            )
+            self.rows[comparison.key] = row(comparison, found, self._confidence, excluded, reason or self._reason)
 
     def not_run(self, comparison: Comparison) -> None:
         """Say that the parameters at this scale lack what is compared, a step size for instance, or a checkpoint.
@@ -271,14 +261,18 @@ def row(
     ``reason``."""
     fewest = max(found.fewest, FLOOR if comparison.unit == MODEL else 0)
     numbers = {name: _null(getattr(found, name)) for name in ("value", "lo", "hi")}
-    return _about(comparison, confidence) | numbers | {
-        "interval": found.kind,
-        "n": found.n,
-        "fewest": fewest,
-        "n_excluded": excluded,
-        "excluded_reason": reason if excluded else "",
-        "state": TOO_FEW if found.n < fewest else schema.MEASURED,
-    }  # fmt: skip
+    return (
+        _about(comparison, confidence)
+        | numbers
+        | {
+            "interval": found.kind,
+            "n": found.n,
+            "fewest": fewest,
+            "n_excluded": excluded,
+            "excluded_reason": reason if excluded else "",
+            "state": TOO_FEW if found.n < fewest else schema.MEASURED,
+        }
+    )
 
 
 def not_run(comparison: Comparison, confidence: float) -> dict[str, Any]:
@@ -344,9 +338,7 @@ def read(context: Tables, asked: Iterable[Comparison]) -> pl.DataFrame:
         if key not in known:
             raise SandglassError(f"{context.study}: comparison {key!r} is not declared")
         if known[key].experiment == CLAIMS:
-            raise SandglassError(
-                f"{context.study}: comparison {key!r} is measured by claims, no table has it"
-            )
+            raise SandglassError(f"{context.study}: comparison {key!r} is measured by claims, no table has it")
     order = pl.DataFrame({"comparison": keys}, schema={"comparison": pl.String})
     return order.join(rows, on="comparison", how="left", maintain_order="left").with_columns(
         pl.col("state").fill_null(NOT_RUN)  # the whole experiment is not run

@@ -27,9 +27,7 @@ class Condition:
 
     def meets(self, number: float | None) -> bool:
         """Return whether ``number`` meets the bound; False where it is not defined."""
-        return (
-            number is not None and defined(number) and bool(_OPERATORS[self.comparison](number, self.bound))
-        )
+        return number is not None and defined(number) and bool(_OPERATORS[self.comparison](number, self.bound))
 
     @property
     def text(self) -> str:

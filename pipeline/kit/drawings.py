@@ -13,12 +13,8 @@ _RGB = re.compile(r"rgb\((\d+), ?(\d+), ?(\d+)\)")
 _GEOMETRY = "d|transform|x|y|x1|x2|y1|y2|width|height|r|rx|ry|points"  # attributes that place a mark
 _TAG = re.compile(r"<[^<>]+>")
 _SPOKEN = re.compile(r' (?:aria-label="[^"]*" )?role="graphics-symbol" aria-roledescription="\w+(?: mark)?"')
-_DEFAULT = re.compile(
-    r' (?:opacity="1"|(?:fill|stroke)-opacity="1"|pointer-events="none"|font-weight="normal")'
-)
-_NOT_DRAWN = re.compile(
-    r'<path[^<>]*(?: d=""| display="none"| d="M0,0h0v0h0Z")[^<>]*/>|<(g|text)(?: [^<>]*)?></\1>'
-)
+_DEFAULT = re.compile(r' (?:opacity="1"|(?:fill|stroke)-opacity="1"|pointer-events="none"|font-weight="normal")')
+_NOT_DRAWN = re.compile(r'<path[^<>]*(?: d=""| display="none"| d="M0,0h0v0h0Z")[^<>]*/>|<(g|text)(?: [^<>]*)?></\1>')
 _TEXT = re.compile(r"(<text[^<>]*>)([^<>]*)(</text>|<tspan.*?</text>)")
 _LINE = re.compile(r"<tspan([^<>]*)>([^<>]+)</tspan>")
 _SIZE = re.compile(r'font-size="([0-9.]+)px"')
@@ -26,23 +22,113 @@ _SIZE = re.compile(r'font-size="([0-9.]+)px"')
 # Advance widths of Liberation Sans, which are those of Arial and Helvetica, in 2048ths of its size.
 EM = 2048
 REGULAR = {
-    391: "'", 455: "ijl‘’", 532: "|", 561: "∫", 569: " !,./:;I[\\]ft", 682: "()-`r²³“”¹·", 684: "{}", 717: "•",
-    727: '"', 747: "ⁿ", 797: "*", 809: "τ", 819: "°", 844: "‖", 903: "ζ", 913: "ε", 917: "ξ", 961: "^", 1012: "∂",
-    1024: "Jcksvxyzγκλν↑↓", 1075: "χ", 1124: "±√≤≥≠≈", 1128: "Γ", 1139: "#$0123456789?L_abdeghnopquäöüéηθ–",
-    1140: "δ", 1165: "ρ", 1178: "β", 1180: "μ", 1184: "α", 1196: "+<=>~×−", 1251: "FTZß", 1264: "σ", 1266: "Σ",
-    1328: "φ", 1331: "Ξ", 1366: "&ABEKPSVXY", 1368: "ΔΛ", 1413: "π", 1460: "ψ∞∑", 1479: "CDHNRUwΠ", 1531: "Ω",
-    1593: "GOQΘ", 1599: "ω", 1634: "Φ", 1686: "∏", 1706: "Mm", 1708: "½¼", 1711: "Ψ", 1821: "%", 1933: "W",
-    2048: "→←…—", 2079: "@",
-}  # fmt: skip
+    391: "'",
+    455: "ijl‘’",
+    532: "|",
+    561: "∫",
+    569: " !,./:;I[\\]ft",
+    682: "()-`r²³“”¹·",
+    684: "{}",
+    717: "•",
+    727: '"',
+    747: "ⁿ",
+    797: "*",
+    809: "τ",
+    819: "°",
+    844: "‖",
+    903: "ζ",
+    913: "ε",
+    917: "ξ",
+    961: "^",
+    1012: "∂",
+    1024: "Jcksvxyzγκλν↑↓",
+    1075: "χ",
+    1124: "±√≤≥≠≈",
+    1128: "Γ",
+    1139: "#$0123456789?L_abdeghnopquäöüéηθ–",
+    1140: "δ",
+    1165: "ρ",
+    1178: "β",
+    1180: "μ",
+    1184: "α",
+    1196: "+<=>~×−",
+    1251: "FTZß",
+    1264: "σ",
+    1266: "Σ",
+    1328: "φ",
+    1331: "Ξ",
+    1366: "&ABEKPSVXY",
+    1368: "ΔΛ",
+    1413: "π",
+    1460: "ψ∞∑",
+    1479: "CDHNRUwΠ",
+    1531: "Ω",
+    1593: "GOQΘ",
+    1599: "ω",
+    1634: "Φ",
+    1686: "∏",
+    1706: "Mm",
+    1708: "½¼",
+    1711: "Ψ",
+    1821: "%",
+    1933: "W",
+    2048: "→←…—",
+    2079: "@",
+}
 BOLD = {
-    487: "'", 561: "∫", 569: " ,./I\\ijl‘’", 573: "|", 682: "!()-:;[]`ft²³¹·", 717: "•", 797: "*r{}", 811: "ⁿ",
-    819: "°", 912: "ξ", 914: "τ", 943: "ζ", 971: '"', 972: "ε", 1012: "∂", 1018: "‖", 1024: "z↑↓“”", 1107: "θ",
-    1124: "±√≤≥≠≈", 1139: "#$0123456789J_aceksvxyäéγλν–", 1142: "κ", 1179: "χ", 1196: "+<=>^~×−", 1229: "Σ",
-    1231: "Γ", 1242: "δ", 1250: "β", 1251: "?FLTZbdghnopqußöüη", 1253: "μ", 1259: "α", 1267: "ρ", 1318: "Ξ",
-    1366: "EPSVXYΛ", 1401: "σ", 1460: "∞∑", 1465: "φ", 1472: "Δ", 1479: "&ABCDHKNRUΠ", 1543: "ψ", 1568: "π",
-    1593: "GOQwΘ", 1642: "Ω", 1657: "Ψ", 1681: "Φ", 1686: "∏", 1706: "M", 1708: "½¼", 1730: "ω", 1821: "%m",
-    1933: "W", 1997: "@", 2048: "→←…—",
-}  # fmt: skip
+    487: "'",
+    561: "∫",
+    569: " ,./I\\ijl‘’",
+    573: "|",
+    682: "!()-:;[]`ft²³¹·",
+    717: "•",
+    797: "*r{}",
+    811: "ⁿ",
+    819: "°",
+    912: "ξ",
+    914: "τ",
+    943: "ζ",
+    971: '"',
+    972: "ε",
+    1012: "∂",
+    1018: "‖",
+    1024: "z↑↓“”",
+    1107: "θ",
+    1124: "±√≤≥≠≈",
+    1139: "#$0123456789J_aceksvxyäéγλν–",
+    1142: "κ",
+    1179: "χ",
+    1196: "+<=>^~×−",
+    1229: "Σ",
+    1231: "Γ",
+    1242: "δ",
+    1250: "β",
+    1251: "?FLTZbdghnopqußöüη",
+    1253: "μ",
+    1259: "α",
+    1267: "ρ",
+    1318: "Ξ",
+    1366: "EPSVXYΛ",
+    1401: "σ",
+    1460: "∞∑",
+    1465: "φ",
+    1472: "Δ",
+    1479: "&ABCDHKNRUΠ",
+    1543: "ψ",
+    1568: "π",
+    1593: "GOQwΘ",
+    1642: "Ω",
+    1657: "Ψ",
+    1681: "Φ",
+    1686: "∏",
+    1706: "M",
+    1708: "½¼",
+    1730: "ω",
+    1821: "%m",
+    1933: "W",
+    1997: "@",
+    2048: "→←…—",
+}
 _WIDTHS = {
     bold: {letter: width for width, letters in table.items() for letter in letters}
     for bold, table in ((False, REGULAR), (True, BOLD))
@@ -83,9 +169,7 @@ def _slim(svg: str) -> str:
 
 
 def _rounded(attribute: str) -> str:
-    return re.sub(
-        r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), attribute
-    )
+    return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), attribute)
 
 
 def _fitted(svg: str) -> str:
@@ -107,8 +191,6 @@ def _fitted(svg: str) -> str:
         if rest == "</text>":
             return f"{opening[:-1]}{length(line)}>{line}{rest}"
         first = f"<tspan>{line}</tspan>" if line else ""
-        return opening + _LINE.sub(
-            lambda row: f"<tspan{row[1]}{length(row[2])}>{row[2]}</tspan>", first + rest
-        )
+        return opening + _LINE.sub(lambda row: f"<tspan{row[1]}{length(row[2])}>{row[2]}</tspan>", first + rest)
 
     return _TEXT.sub(fit, svg)

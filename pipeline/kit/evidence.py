@@ -38,12 +38,7 @@ def one_row(table: pl.DataFrame, missing: str, /, value: str = "value", **where:
         return None, missing
     row = rows.row(0, named=True)
     return Measured(
-        row[value],
-        row.get("lo"),
-        row.get("hi"),
-        row.get("n"),
-        row.get("n_excluded", 0),
-        row.get("excluded_reason", ""),
+        row[value], row.get("lo"), row.get("hi"), row.get("n"), row.get("n_excluded", 0), row.get("excluded_reason", "")
     ), ""
 
 
@@ -88,9 +83,16 @@ def _found(row: Mapping[str, Any]) -> Evidence:
     exists = row["interval"] != intervals.NONE and row["n"] >= row["fewest"]
     lo, hi = (math.nan if row[end] is None and exists else row[end] for end in ("lo", "hi"))
     return Measured(
-        row["value"], lo, hi, row["n"], row["n_excluded"], row["excluded_reason"], row["interval"], row["fewest"],
+        row["value"],
+        lo,
+        hi,
+        row["n"],
+        row["n_excluded"],
+        row["excluded_reason"],
+        row["interval"],
+        row["fewest"],
         row["confidence"],
-    ), ""  # fmt: skip
+    ), ""
 
 
 def gate(
@@ -109,9 +111,7 @@ def gate(
     fields of the `Gate`: published, kind, scale_needed, size_needed.
     """
     evidence = of(context, comparison) if found is None else found
-    return Gate(
-        claim, name, comparison.words, source, conditions, *evidence, comparison=comparison.key, **more
-    )
+    return Gate(claim, name, comparison.words, source, conditions, *evidence, comparison=comparison.key, **more)
 
 
 # Theory checks
@@ -136,9 +136,8 @@ def check_gate(
         conditions = (Condition("value", row["comparison"], row["bound"]),)
     measured = Measured(row["measured"])
     return Gate(
-        claim, gate, row["statement"], row["source"], conditions, measured, published=published, kind=kind,
-        stated=True,
-    )  # fmt: skip
+        claim, gate, row["statement"], row["source"], conditions, measured, published=published, kind=kind, stated=True
+    )
 
 
 @dataclass(frozen=True)
@@ -158,9 +157,7 @@ def part_gates(theory: pl.DataFrame, claim: str, parts: Mapping[str, Part]) -> I
     rows = theory.filter(claim=claim)
     for name in rows["part"].unique(maintain_order=True).to_list():
         if name not in parts:
-            raise SandglassError(
-                f"claim {claim}: theory checks belong to a part {name!r}, which no gate judges"
-            )
+            raise SandglassError(f"claim {claim}: theory checks belong to a part {name!r}, which no gate judges")
     for name, part in parts.items():
         own = rows.filter(part=name)
         if not own.height:

@@ -34,9 +34,7 @@ def smallest(*values: ArrayLike | Iterable[float]) -> float:
 
 def _flat(values: tuple[Any, ...]) -> np.ndarray:
     """Return all numbers in ``values``, which are numbers, arrays or anything that can be gone through."""
-    plain = [
-        value if isinstance(value, (int, float, np.ndarray, np.generic)) else list(value) for value in values
-    ]
+    plain = [value if isinstance(value, (int, float, np.ndarray, np.generic)) else list(value) for value in values]
     return np.concatenate([np.asarray(part, float).ravel() for part in plain])
 
 

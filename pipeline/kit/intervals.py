@@ -98,14 +98,10 @@ def median(sample: ArrayLike, confidence: float) -> Interval:
         return Interval(math.nan, math.nan, math.nan, ORDER, n, least)
     if n < least:
         return Interval(float(np.median(values)), math.nan, math.nan, ORDER, n, least)
-    place = int(
-        stats.binom.ppf((1 - confidence) / 2, n, 0.5)
-    )  # the first with more than that below it, or as much
+    place = int(stats.binom.ppf((1 - confidence) / 2, n, 0.5))  # the first with more than that below it, or as much
     while place and stats.binom.cdf(place - 1, n, 0.5) > (1 - confidence) / 2:
         place -= 1
-    return Interval(
-        float(np.median(values)), float(values[place - 1]), float(values[n - place]), ORDER, n, least
-    )
+    return Interval(float(np.median(values)), float(values[place - 1]), float(values[n - place]), ORDER, n, least)
 
 
 def shift(first: ArrayLike, second: ArrayLike, confidence: float, *, paired: bool) -> Interval:
@@ -201,7 +197,7 @@ def spearman(first: Floats, second: Floats) -> float:
 
 def jackknife(
     statistic: Callable[..., float], *samples: ArrayLike, confidence: float, paired: bool = False, log: bool = False
-) -> Interval:  # fmt: skip
+) -> Interval:
     """Return ``statistic(*samples)`` with the interval of the jackknife (Tukey 1958).
 
     Each sample has its units along the first axis; with ``paired`` unit r of all samples is left out together. The
@@ -227,10 +223,12 @@ def jackknife(
     spread: list[float] = []
     for which in [range(len(arrays))] if paired else [[each] for each in range(len(arrays))]:
         units = len(arrays[which[0]])
-        left_out = np.array([
-            at(*(np.delete(array, unit, 0) if place in which else array for place, array in enumerate(arrays)))
-            for unit in range(units)
-        ])  # fmt: skip
+        left_out = np.array(
+            [
+                at(*(np.delete(array, unit, 0) if place in which else array for place, array in enumerate(arrays)))
+                for unit in range(units)
+            ]
+        )
         # Without one unit the others may be all alike, and the logarithm of their spread is not defined.
         defined = bool(np.isfinite(left_out).all())
         squares = float(np.square(left_out - left_out.mean()).sum()) if defined else math.nan
@@ -332,9 +330,7 @@ def _ranked(pairs_MxN: Floats, confidence: float) -> Interval:
     ordered = np.sort(pairs_MxN.ravel())
     if not len(ordered) or np.isnan(ordered).any():
         return Interval(math.nan, math.nan, math.nan, RANKS, min(m, n), least)
-    value = (
-        float(np.median(ordered)) if np.isfinite(ordered).all() else float(ordered[(len(ordered) - 1) // 2])
-    )
+    value = float(np.median(ordered)) if np.isfinite(ordered).all() else float(ordered[(len(ordered) - 1) // 2])
     place = _place(m, n, confidence)
     if not place:
         return Interval(value, math.nan, math.nan, RANKS, min(m, n), least)

@@ -61,6 +61,4 @@ class Results(Context):
 
     def theory(self) -> pl.DataFrame:
         """Return the theory rows that the experiment names; for claims, all of the study."""
-        return pl.concat(
-            [self._tables.read(paths.theory_path(self.study, key), Theory) for key in self.entry.theory]
-        )
+        return pl.concat([self._tables.read(paths.theory_path(self.study, key), Theory) for key in self.entry.theory])

@@ -112,11 +112,7 @@ def described(condition: Condition, measured: Measured) -> str:
     relation = f"{condition.comparison} {condition.bound:.4g}"
     if judged(condition, measured) == UNDECIDED:
         return f"the interval {measured.lo:.4g} to {measured.hi:.4g} reaches across {condition.bound:.4g}"
-    return (
-        f"{name} {number:.4g} {relation}"
-        if condition.meets(number)
-        else f"{name} {number:.4g}, not {relation}"
-    )
+    return f"{name} {number:.4g} {relation}" if condition.meets(number) else f"{name} {number:.4g}, not {relation}"
 
 
 @dataclass(frozen=True)
@@ -163,9 +159,7 @@ class Gate:
             return FAILS, "value not defined"  # also where the conditions look at the interval alone
         by_condition = {each: judged(each, self.measured) for each in self.conditions}
         verdict = next((v for v in (FAILS, UNDECIDED) if v in by_condition.values()), HOLDS)
-        reasons = [
-            described(each, self.measured) for each, result in by_condition.items() if result == verdict
-        ]
+        reasons = [described(each, self.measured) for each, result in by_condition.items() if result == verdict]
         return verdict, "; ".join(dict.fromkeys(reasons))
 
     def replicas(self, scale: str) -> int | None:
@@ -265,11 +259,7 @@ def stands(gates: Iterable[tuple[str, str]]) -> tuple[str, str]:
         return (TOO_FEW if TOO_FEW in verdicts else NOT_RUN), ""
     if failed:
         return (CONTRADICTED if failed == len(tested) else IN_PART), _share(failed, len(tested))
-    return (
-        (UNDECIDED, _share(undecided, len(tested)))
-        if undecided
-        else (HOLDS, _share(len(tested), len(verdicts)))
-    )
+    return (UNDECIDED, _share(undecided, len(tested))) if undecided else (HOLDS, _share(len(tested), len(verdicts)))
 
 
 def beside(gates: Iterable[tuple[str, str]]) -> str:

@@ -31,17 +31,44 @@ LAWS = (UNIFORM, BERNOULLI, VALID, ABAB1, ABAB2)
 
 # The 19 tasks of the depth experiment (section 3.4.5.1.1), in the order of Figures 3.15 and 3.16.
 TASKS = (
-    "dyck42", "grid4", "grid9", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c2p2", "c2p3", "d6", "d8", "q8", "a4",
-    "a5", "s4", "s5",
-)  # fmt: skip
+    "dyck42",
+    "grid4",
+    "grid9",
+    "c2",
+    "c3",
+    "c4",
+    "c5",
+    "c6",
+    "c7",
+    "c8",
+    "c2p2",
+    "c2p3",
+    "d6",
+    "d8",
+    "q8",
+    "a4",
+    "a5",
+    "s4",
+    "s5",
+)
 # Tasks whose states are seen through a map (section 3.4.5.2.1).
 OBSERVED = ("dyck48-top", "grid9-boundary", "s5-first", "c4-zero", "d8-location", "abab1", "abab2")
 OTHERS = ("s3", "abab", "memory3")
 SHOWN = {
-    "dyck42": "Dyck (4, 2)", "grid4": "Grid 4", "grid9": "Grid 9", "c2p2": "C2²", "c2p3": "C2³", "dyck48-top":
-    "Dyck (4, 8), top", "grid9-boundary": "Grid 9, boundary", "s5-first": "S5, first entry", "c4-zero": "C4, zero",
-    "d8-location": "D8, location", "abab1": "abab (1)", "abab2": "abab (2)", "memory3": "Memory",
-}  # fmt: skip
+    "dyck42": "Dyck (4, 2)",
+    "grid4": "Grid 4",
+    "grid9": "Grid 9",
+    "c2p2": "C2²",
+    "c2p3": "C2³",
+    "dyck48-top": "Dyck (4, 8), top",
+    "grid9-boundary": "Grid 9, boundary",
+    "s5-first": "S5, first entry",
+    "c4-zero": "C4, zero",
+    "d8-location": "D8, location",
+    "abab1": "abab (1)",
+    "abab2": "abab (2)",
+    "memory3": "Memory",
+}
 MOST_ELEMENTS = 2000  # of a semigroup that is enumerated
 
 
@@ -93,9 +120,7 @@ def simulate(automaton: Automaton, tokens_NxT: Ints, q0: int | Ints | None = Non
     if (states < 0).any():
         n, t = np.argwhere(states < 0)[0]
         move = automaton.symbols[tokens_NxT[n, t]]
-        raise SandglassError(
-            f"{automaton.name}: symbol {move} is not allowed at position {t} of sequence {n}"
-        )
+        raise SandglassError(f"{automaton.name}: symbol {move} is not allowed at position {t} of sequence {n}")
     return states
 
 
@@ -108,7 +133,7 @@ def _product(moduli: Sequence[int], name: str) -> Automaton:
     rank = {e: i for i, e in enumerate(elements)}
     table = [
         [rank[tuple((x + y) % n for x, y, n in zip(a, b, moduli, strict=True))] for b in elements] for a in elements
-    ]  # fmt: skip
+    ]
     shown = tuple("".join(map(str, e)) for e in elements)
     return Automaton(name, np.array(table), 0, shown, shown)
 
@@ -118,9 +143,7 @@ def _dihedral(n: int, name: str) -> Automaton:
     pairs = [(s, b) for s in range(n) for b in range(2)]
     rank = {pair: i for i, pair in enumerate(pairs)}
     table = [[rank[(s + (1 - 2 * b)) % n, b], rank[s, 1 - b]] for s, b in pairs]
-    return Automaton(
-        name, np.array(table), 0, tuple(f"{s}{'+-'[b]}" for s, b in pairs), ("advance", "reverse")
-    )
+    return Automaton(name, np.array(table), 0, tuple(f"{s}{'+-'[b]}" for s, b in pairs), ("advance", "reverse"))
 
 
 def even(permutation: Sequence[int]) -> bool:
@@ -142,9 +165,7 @@ def generators(kind: str, n: int) -> list[Map]:
             cycles.append(tuple(g))
         return cycles
     cycle, swap = (*range(1, n), 0), (1, 0, *range(2, n))
-    if (
-        n == 3
-    ):  # the chapter's substitute for S5 at small scales: with the identity, without other permutations
+    if n == 3:  # the chapter's substitute for S5 at small scales: with the identity, without other permutations
         return [(0, 1, 2), cycle, swap]
     rest = [p for p in itertools.permutations(range(n)) if p not in (cycle, swap, tuple(range(n)))]
     return [cycle, swap, *rest][:8]
@@ -257,9 +278,7 @@ def task(name: str) -> Task:
     }
     if seen not in maps or (name not in (*TASKS, *OBSERVED, *_BUILDERS)):
         choices = [known for known in OBSERVED if known.startswith(base[:2])]
-        raise SandglassError(
-            f"automaton {base!r} has no observation {seen!r}{_nearest(name, choices or OBSERVED)}"
-        )
+        raise SandglassError(f"automaton {base!r} has no observation {seen!r}{_nearest(name, choices or OBSERVED)}")
     values, labels = maps[seen]
     return Task(name, known, law, np.array(list(values)), labels)
 
@@ -443,9 +462,7 @@ class Group:
     def normal_closure(self, members: Iterable[int]) -> frozenset[int]:
         """Return the smallest normal subgroup with these elements."""
         everyone = np.arange(len(self))
-        conjugates = {
-            int(x) for m in members for x in self.mul[self.mul[everyone, m], self.inverse[everyone]]
-        }
+        conjugates = {int(x) for m in members for x in self.mul[self.mul[everyone, m], self.inverse[everyone]]}
         closure, queue = {0}, [0]
         for x in queue:
             for y in self.mul[x, sorted(conjugates)].tolist():
@@ -638,9 +655,7 @@ def grid_algorithm(S: int, moves_T: Ints) -> GridTrace:
     last_min = uniq + int(np.flatnonzero(tail == tail.min())[-1])
     last_max = uniq + int(np.flatnonzero(tail == tail.max())[-1])
     boundary = 0 if last_min > last_max else S
-    return GridTrace(
-        z, uniq, last_min, last_max, boundary, int(z[-1] - z[max(last_min, last_max)] + boundary)
-    )
+    return GridTrace(z, uniq, last_min, last_max, boundary, int(z[-1] - z[max(last_min, last_max)] + boundary))
 
 
 def grid_states(S: int, moves_NxT: Ints, q0: int = 0) -> Ints:

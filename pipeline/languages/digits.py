@@ -62,9 +62,7 @@ def mnist(folder: Path, part: str) -> tuple[UInt8[np.ndarray, "n d"], UInt8[np.n
     if images.ndim != 3 or images.shape[1] != images.shape[2]:
         raise SandglassError(f"{paths[0]}: expected square images, got an array of shape {images.shape}")
     if labels.shape != images.shape[:1]:
-        raise SandglassError(
-            f"{paths[1]}: expected one label for each of {len(images)} images, got {labels.shape}"
-        )
+        raise SandglassError(f"{paths[1]}: expected one label for each of {len(images)} images, got {labels.shape}")
     if labels.size and labels.max() > 9:
         raise SandglassError(f"{paths[1]}: expected labels 0 to 9, got {labels.max()}")
     return images.reshape(len(images), -1), labels

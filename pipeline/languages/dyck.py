@@ -77,10 +77,7 @@ def vocabulary(k: int) -> list[str]:
     >>> vocabulary(2)
     ['start', '[', ']', '(', ')']
     """
-    names = [
-        _BRACKETS[i] if i < len(_BRACKETS) else f"{('open', 'close')[i % 2]}{i // 2 + 1}"
-        for i in range(2 * k)
-    ]
+    names = [_BRACKETS[i] if i < len(_BRACKETS) else f"{('open', 'close')[i % 2]}{i // 2 + 1}" for i in range(2 * k)]
     return ["start", *names]
 
 
@@ -127,9 +124,7 @@ def last_unmatched_open(tokens: NDArray) -> NDArray[np.int16]:
     n, length = tokens.shape
     depth = np.maximum(depths(tokens), 0).astype(np.intp)
     opens = is_open(tokens)
-    position = np.full(
-        (int(depth.max(initial=0)) + 1) * n, -1, np.int16
-    )  # by depth, then row; depth 0 stays -1
+    position = np.full((int(depth.max(initial=0)) + 1) * n, -1, np.int16)  # by depth, then row; depth 0 stays -1
     rows = np.arange(n)
     out = np.empty((length, n), np.int16)
     for i in range(length):
@@ -234,9 +229,7 @@ def depth_law(length: int, max_depth: int, q: float) -> NDArray[np.float64]:
     return p
 
 
-def complete_length_law(
-    max_depth: int, q: float, p_stop: float, max_length: int
-) -> tuple[NDArray[np.float64], float]:
+def complete_length_law(max_depth: int, q: float, p_stop: float, max_length: int) -> tuple[NDArray[np.float64], float]:
     """Return the exact law of the length of `sample_complete`: probabilities (max_length + 1,) of lengths
     0.., and the acceptance.
 
@@ -336,12 +329,8 @@ def sample_complete(
     kept: list[NDArray[np.int8]] = []
     missing = n
     while missing:
-        tokens, length = _walk(
-            rng, int(missing / acceptance * 1.05) + 16, max_length, k, max_depth, q, p_stop
-        )
-        tokens = tokens[length > 0][
-            :missing
-        ]  # in order of drawing: which ones are kept does not depend on them
+        tokens, length = _walk(rng, int(missing / acceptance * 1.05) + 16, max_length, k, max_depth, q, p_stop)
+        tokens = tokens[length > 0][:missing]  # in order of drawing: which ones are kept does not depend on them
         length = length[length > 0][:missing]
         tokens[np.arange(max_length) >= length[:, None]] = PADDING
         kept.append(tokens)
@@ -454,9 +443,7 @@ def embedding_table(kind: str, k: int, max_depth: int, width: int) -> NDArray[np
     else:
         raise ValueError(f"unknown embedding {kind!r}; known: token, pair, sum, angle")
     if body.shape[1] + 1 > width:
-        raise ValueError(
-            f"embedding {kind!r} of k={k}, D={max_depth} needs width {body.shape[1] + 1}, got {width}"
-        )
+        raise ValueError(f"embedding {kind!r} of k={k}, D={max_depth} needs width {body.shape[1] + 1}, got {width}")
     table = np.zeros((len(body) + 1, width), np.float32)
     table[0, 0] = 1
     table[1:, 1 : 1 + body.shape[1]] = body

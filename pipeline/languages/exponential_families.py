@@ -38,9 +38,7 @@ def mean_statistics(x: ArrayLike) -> Array:
 def mean_moments(theta: ArrayLike) -> Array:
     """Return E[T T^T] under N(theta, 1), shape (.., 2, 2); its determinant is 1."""
     theta = np.asarray(theta, float)
-    return np.stack(
-        [np.stack([1 + theta**2, -theta], -1), np.stack([-theta, np.ones_like(theta)], -1)], axis=-2
-    )
+    return np.stack([np.stack([1 + theta**2, -theta], -1), np.stack([-theta, np.ones_like(theta)], -1)], axis=-2)
 
 
 def largest_moment(theta: ArrayLike) -> Array:

@@ -43,9 +43,7 @@ def halves(p_ignore: Share) -> tuple[Share, Share]:
     return half, half
 
 
-def sample(
-    rng: np.random.Generator, n: int, length: int, p_write: Share, p_read: Share, symbols: int = 2
-) -> Tokens:
+def sample(rng: np.random.Generator, n: int, length: int, p_write: Share, p_read: Share, symbols: int = 2) -> Tokens:
     """Return (n, length) strings of FFL(length, p), ``length`` even and at least 4.
 
     The first instruction is w and the last one r; those between are independent. Data of w and of i are independent
@@ -110,9 +108,13 @@ def reads(tokens_NxT: NDArray[np.integer]) -> Reads:
     shown = np.maximum.accumulate(np.where(instructions != IGNORE, at, -1), 1)
     writes = (instructions == WRITE).cumsum(1)
     return Reads(
-        row, pair, tokens_NxT[row, 2 * pair + 1].astype(np.int64) - DATA, pair - last_write(instructions)[row, pair],
-        pair - shown[row, pair - 1], writes[row, pair],
-    )  # fmt: skip
+        row,
+        pair,
+        tokens_NxT[row, 2 * pair + 1].astype(np.int64) - DATA,
+        pair - last_write(instructions)[row, pair],
+        pair - shown[row, pair - 1],
+        writes[row, pair],
+    )
 
 
 def read_targets(tokens_NxT: NDArray[np.integer]) -> Ints:
@@ -215,9 +217,7 @@ ACTIONS = ("eats", "sees", "buys", "draws")
 OBJECTS = ("banana", "apple", "pear", "plum", "egg", "onion", "lemon", "melon")
 HELD_OUT = ("Alice", "Bob", "light", "banana", "apple")
 STOP = "."
-WORDS = (
-    STOP, "The", "the", "is", "a", "an", *STATES, *PEOPLE, *THINGS, *itertools.chain(*VERBS), *ACTIONS, *OBJECTS,
-)  # fmt: skip
+WORDS = (STOP, "The", "the", "is", "a", "an", *STATES, *PEOPLE, *THINGS, *itertools.chain(*VERBS), *ACTIONS, *OBJECTS)
 NUMBERS = {word: number for number, word in enumerate(WORDS)}
 ARTICLES = np.array([NUMBERS["an" if word[0] in "aeiou" else "a"] for word in WORDS])  # by the word behind
 IS_HELD_OUT = np.array([word in HELD_OUT for word in WORDS])
@@ -263,17 +263,21 @@ def casts(rng: np.random.Generator, n: int) -> Ints:
         other, second = (writer + 1 + other) % len(people), (first + 1 + second) % len(objects)
         drawn = np.stack(
             [
-                people[writer], people[other], things[thing], *forms[verb].T, actions[action],
-                objects[first], objects[second],
-            ], 1,
-        )  # fmt: skip
+                people[writer],
+                people[other],
+                things[thing],
+                *forms[verb].T,
+                actions[action],
+                objects[first],
+                objects[second],
+            ],
+            1,
+        )
         rows = np.concatenate([rows, drawn[IS_HELD_OUT[drawn].sum(1) <= 1]])
     return rows[:n]
 
 
-def stories(
-    tokens_NxT: NDArray[np.integer], casts_Nx8: NDArray[np.integer], pairs_N: Ints | None = None
-) -> Ints:
+def stories(tokens_NxT: NDArray[np.integer], casts_Nx8: NDArray[np.integer], pairs_N: Ints | None = None) -> Ints:
     """Return (N, L) strings told in English, each with its cast: numbers of words, -1 behind the end of a story.
 
     A string may have fewer pairs than others; what follows them in its row is not told.
@@ -310,9 +314,7 @@ def story_text(tokens_T: Sequence[int] | NDArray[np.integer], who: Cast, asks: b
     return text.rsplit(" ", 1)[0] if asks else text
 
 
-def sample_stories(
-    rng: np.random.Generator, n: int, lengths: Sequence[int], p_ignore: Sequence[float]
-) -> Ints:
+def sample_stories(rng: np.random.Generator, n: int, lengths: Sequence[int], p_ignore: Sequence[float]) -> Ints:
     """Return (n, L) stories as numbers of words, each with a cast of its own, -1 behind the end of a story.
 
     The even length of each string and its share of ignored pairs are uniform between two values.

@@ -113,9 +113,7 @@ def other_monomials(
 
 def characters(bits: NDArray[np.uint8], monomials: list[tuple[int, ...]]) -> NDArray[np.float64]:
     """Return chi_A(x) (n, monomials) of bits (n, d): the products of the signs at the places A."""
-    return np.stack(
-        [1.0 - 2.0 * np.bitwise_xor.reduce(bits[:, list(places)], -1) for places in monomials], -1
-    )
+    return np.stack([1.0 - 2.0 * np.bitwise_xor.reduce(bits[:, list(places)], -1) for places in monomials], -1)
 
 
 def correlations(p: NDArray[np.float64], chi: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -139,9 +137,7 @@ def outputs(task: Mapping[str, Any]) -> int:
     return classes(task["depth"])
 
 
-def examples(
-    rng: np.random.Generator, n: int, task: Mapping[str, Any], held: bool
-) -> dict[str, NDArray[Any]]:
+def examples(rng: np.random.Generator, n: int, task: Mapping[str, Any], held: bool) -> dict[str, NDArray[Any]]:
     """Return ``bits`` (n, d) of n strings and their classes, ``label`` (n,).
 
     ``task``: ``d``, ``k`` and ``depth``. Strings are drawn fresh, ``held`` ones by the same law.

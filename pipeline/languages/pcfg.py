@@ -31,10 +31,7 @@ DEPTH = 6  # of the leaves
 ROOT = 22
 SYMBOLS = ((22,), (19, 20, 21), (16, 17, 18), (13, 14, 15), (10, 11, 12), (7, 8, 9), (1, 2, 3))  # by depth
 NONE, MASKED, RANDOM, KEPT = range(4)  # what became of a token
-SHOWN_MASK, SHOWN_RANDOM = (
-    0.8,
-    0.1,
-)  # shares of the selected tokens; the rest stays as it is (section 4.2.8.4.2)
+SHOWN_MASK, SHOWN_RANDOM = (0.8, 0.1)  # shares of the selected tokens; the rest stays as it is (section 4.2.8.4.2)
 MANY = 100_000  # derivations that are enumerated at most
 
 Rules = dict[int, tuple[tuple[int, ...], ...]]
@@ -74,7 +71,7 @@ LISTING = {
         14: 10 12 | 12 10 12 | 12 11 | 10 12 12         13: 11 12 | 12 11 12 | 10 12 11
         12: 7 9 7 | 9 8 | 8 8 9     11: 8 8 | 9 7 | 9 7 7     10: 8 9 9 | 9 7 9 | 7 9 9
          9: 1 2 1 | 3 3 | 1 1        8: 3 1 1 | 1 2 | 3 3 1    7: 2 2 1 | 3 2 2 | 3 1 2 | 3 2""",
-}  # fmt: skip
+}
 WITHOUT = {"cfg3b_pdcode": ("cfg3b", 9, (2, 1))}
 NAMES = (*LISTING, *WITHOUT)
 
@@ -82,9 +79,12 @@ NAMES = (*LISTING, *WITHOUT)
 DEGREES = {"cfg3b": (2, 2), "cfg3i": (2, 2), "cfg3h": (2, 3), "cfg3g": (3, 3), "cfg3f": (3, 4)}
 QUANTILES = (0.25, 0.5, 0.75, 0.95)
 PERCENTILES = {
-    "cfg3b": (251, 278, 308, 342), "cfg3i": (276, 307, 340, 386), "cfg3h": (202, 238, 270, 300),
-    "cfg3g": (212, 258, 294, 341), "cfg3f": (191, 247, 302, 364),
-}  # fmt: skip
+    "cfg3b": (251, 278, 308, 342),
+    "cfg3i": (276, 307, 340, 386),
+    "cfg3h": (202, 238, 270, 300),
+    "cfg3g": (212, 258, 294, 341),
+    "cfg3f": (191, 247, 302, 364),
+}
 
 
 def depth(symbol: int) -> int:
@@ -184,9 +184,7 @@ def broken_facts(cfg: Grammar) -> list[str]:
     """
     wrong = []
     if set(cfg.rules) != set(itertools.chain(*SYMBOLS[:-1])):
-        wrong.append(
-            f"has rules of {sorted(cfg.rules)}, expected one entry for each symbol above the terminals"
-        )
+        wrong.append(f"has rules of {sorted(cfg.rules)}, expected one entry for each symbol above the terminals")
         return wrong
     least, most = DEGREES.get(cfg.name, (1, 4))
     for symbol, sides in cfg.rules.items():
@@ -264,9 +262,7 @@ def derivations(name: str, root: int) -> tuple[list[tuple[int, ...]], NDArray[np
     """
     known = grammar(name)
     if (count := number_of_derivations(name, root)) > MANY:
-        raise SandglassError(
-            f"{name} below {root} has {count:.3g} derivations, more than the {MANY} that are listed"
-        )
+        raise SandglassError(f"{name} below {root} has {count:.3g} derivations, more than the {MANY} that are listed")
 
     @cache
     def below(symbol: int) -> list[tuple[tuple[int, ...], float]]:
@@ -413,19 +409,13 @@ def strings(
     nodes, counts = np.full(n, root, np.uint8), []
     for _ in range(CHUNK - depth(root)):
         draws = rng.integers(0, known.period, len(nodes), np.uint8)
-        wide = (
-            known.packed[nodes.astype(np.uint16) * np.uint16(known.period) + draws]
-            .view(np.uint8)
-            .reshape(-1, 4)
-        )
+        wide = known.packed[nodes.astype(np.uint16) * np.uint16(known.period) + draws].view(np.uint8).reshape(-1, 4)
         counts.append(wide[:, 3])
         below = wide[:, :3].ravel()
         nodes = below[below > 0]
     table = _chunks(name)
     draws = rng.integers(0, table.shape[1], len(nodes), np.uint16)
-    wide = table.reshape(-1, 2)[
-        (nodes.astype(np.uint32) - SYMBOLS[CHUNK][0]) * np.uint32(table.shape[1]) + draws
-    ]
+    wide = table.reshape(-1, 2)[(nodes.astype(np.uint32) - SYMBOLS[CHUNK][0]) * np.uint32(table.shape[1]) + draws]
     bytes_ = wide.view(np.uint8).reshape(-1, 16)
     lengths = bytes_[:, 15].astype(np.int64)
     for arity in reversed(counts):
@@ -460,11 +450,7 @@ def _chunks(name: str) -> NDArray[np.uint64]:
 
 
 def padded(
-    flat: NDArray[np.uint8],
-    lengths: NDArray[np.int64],
-    fill: int = PAD,
-    first: int = BOS,
-    width: int | None = None,
+    flat: NDArray[np.uint8], lengths: NDArray[np.int64], fill: int = PAD, first: int = BOS, width: int | None = None
 ) -> NDArray[np.uint8]:
     """Return (N, 1 + width): each sentence behind ``first``, ``fill`` behind its end; ``width`` is the longest if
     none is given. Raises SandglassError if a sentence is longer than that.
@@ -495,13 +481,9 @@ def mask(
     uniform terminal, which may be the same one, and 10 % stay. BOS and PAD are put around sentences behind this
     (`padded`), so they are never selected.
     """
-    cut = np.array(
-        [SHOWN_MASK, *[SHOWN_RANDOM / TERMINALS] * TERMINALS, 1 - SHOWN_MASK - SHOWN_RANDOM]
-    ).cumsum()
+    cut = np.array([SHOWN_MASK, *[SHOWN_RANDOM / TERMINALS] * TERMINALS, 1 - SHOWN_MASK - SHOWN_RANDOM]).cumsum()
     u = rng.integers(0, 2**32, tokens.shape, np.uint32)
-    branch = np.zeros(
-        tokens.shape, np.uint8
-    )  # 0: MASK; 1 to 3: that terminal; 4: as it is, selected; 5: not selected
+    branch = np.zeros(tokens.shape, np.uint8)  # 0: MASK; 1 to 3: that terminal; 4: as it is, selected; 5: not selected
     for bound in np.minimum(np.round(rate * cut * 2**32), 2**32 - 1).astype(np.uint32):
         branch += u >= bound
     shown = _SHOWN.ravel().take(branch * np.uint8(TERMINALS) + tokens)
@@ -510,11 +492,7 @@ def mask(
 
 _KIND = np.array([MASKED, *[RANDOM] * TERMINALS, KEPT, NONE], np.uint8)
 _SHOWN = np.stack(
-    [
-        np.full(TERMINALS, MASK),
-        *np.repeat(np.arange(TERMINALS)[:, None], TERMINALS, 1),
-        *[np.arange(TERMINALS)] * 2,
-    ]
+    [np.full(TERMINALS, MASK), *np.repeat(np.arange(TERMINALS)[:, None], TERMINALS, 1), *[np.arange(TERMINALS)] * 2]
 ).astype(np.uint8)  # by branch and token
 
 
@@ -587,9 +565,7 @@ def outputs(task: Mapping[str, Any]) -> int:
     return IDS
 
 
-def examples(
-    rng: np.random.Generator, n: int, task: Mapping[str, Any], held: bool
-) -> dict[str, NDArray[np.uint8]]:
+def examples(rng: np.random.Generator, n: int, task: Mapping[str, Any], held: bool) -> dict[str, NDArray[np.uint8]]:
     """Return n sentences behind BOS (n, 1 + longest), padded to the longest that there can be: as they are, ``tokens``,
     as they are ``shown``, and the ``kind`` of what became of each token (`mask`); without ``rate`` they are shown as
     they are, and 1 marks the ends of spans of ``level`` (`ends`).

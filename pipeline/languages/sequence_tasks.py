@@ -83,17 +83,15 @@ def name(template: Ints) -> str:
 # Shapes
 
 
-def length(task: str, k: int, l: int) -> int:  # noqa: E741 (the paper's letter)
+def length(task: str, k: int, l: int) -> int:
     """Return the number of tokens of a sequence, the last response sign included.
 
     ``l`` counts the tokens of a template or, for ``sc``, of a sequence; ``k`` the pairs or examples of a context.
     """
-    return {"sc": l + 1, "tm": l + 1, "ic_qa": 3 * k + 2, "nested": 3 * k + 2, "ic_tm": k * (l + 2) + l + 1}[
-        task
-    ]
+    return {"sc": l + 1, "tm": l + 1, "ic_qa": 3 * k + 2, "nested": 3 * k + 2, "ic_tm": k * (l + 2) + l + 1}[task]
 
 
-def blocks(task: str, k: int, l: int) -> Ints:  # noqa: E741
+def blocks(task: str, k: int, l: int) -> Ints:
     """Return the block of each position, (n,): examples 0..k-1, then the query, one short of an answer."""
     size = {"sc": l + 1, "tm": l + 1, "ic_tm": l + 2}.get(task, 3)
     return np.arange(length(task, k, l)) // size
@@ -107,7 +105,7 @@ def vocabulary(d1: int, d2: int) -> list[str]:
 # Samplers
 
 
-def classification(rng: np.random.Generator, n: int, d1: int, l: int) -> Sample:  # noqa: E741
+def classification(rng: np.random.Generator, n: int, d1: int, l: int) -> Sample:
     """Draw DEP-D1: n distinct sequences of ``l`` tokens and the sign, uniform without repetition.
 
     The labels are a random permutation of 0..n-1.
@@ -136,9 +134,14 @@ def question_answering(rng: np.random.Generator, n: int, k: int, d1: int, d2: in
 
 
 def template_matching(
-    rng: np.random.Generator, n: int, l: int, tokens: tuple[int, int], d1: int, held_out: bool | None,  # noqa: E741
+    rng: np.random.Generator,
+    n: int,
+    l: int,
+    tokens: tuple[int, int],
+    d1: int,
+    held_out: bool | None,
     classes: tuple[int, int] | None = None,
-) -> Sample:  # fmt: skip
+) -> Sample:
     """Draw DEP-D3: uniform templates, then an injective substitution of tokens.
 
     The tokens are ``tokens[0]`` <= t < ``tokens[1]``.
@@ -176,7 +179,7 @@ def is_held_out(tokens_NxL: Ints) -> NDArray[np.bool_]:
     return np.asarray(code % np.uint64(HELD_OUT) == 0)
 
 
-def contextual(rng: np.random.Generator, n: int, k: int, l: int, d1: int, d2: int) -> Sample:  # noqa: E741
+def contextual(rng: np.random.Generator, n: int, k: int, l: int, d1: int, d2: int) -> Sample:
     """Draw DEP-D4: k examples of distinct templates with distinct answers, then a query.
 
     The query has the template of example c, and its tokens differ from that example's in at least one place.
@@ -224,7 +227,7 @@ def nested(rng: np.random.Generator, n: int, hops: int, links: int, chains: int,
     return Sample(ids, token_NxCxL[row, which_N, links], token_NxCxL[..., links], right_N)
 
 
-def _substitutions(rng: np.random.Generator, n: int, tokens: tuple[int, int], l: int) -> Ints:  # noqa: E741
+def _substitutions(rng: np.random.Generator, n: int, tokens: tuple[int, int], l: int) -> Ints:
     """Draw (n, l) distinct tokens of the range ``tokens``, uniform.
 
     Entry i stands for the i-th letter of a template.
@@ -252,7 +255,7 @@ def _distinct(rng: np.random.Generator, n: int, of: int, count: int) -> Ints:
 # Attention of the constructions, (key, query): for initial weights and for comparison with trained maps
 
 
-def copying(task: str, k: int, l: int) -> NDArray[np.float64]:  # noqa: E741
+def copying(task: str, k: int, l: int) -> NDArray[np.float64]:
     """Return J - I within every block, (n, n).
 
     Each position reads the others of its block (Theorem 3, layer 1).
@@ -261,7 +264,7 @@ def copying(task: str, k: int, l: int) -> NDArray[np.float64]:  # noqa: E741
     return (block[:, None] == block) * 1.0 - np.eye(len(block))
 
 
-def parsing(task: str, k: int, l: int, d1: int, d2: int, width: int) -> NDArray[np.float64]:  # noqa: E741
+def parsing(task: str, k: int, l: int, d1: int, d2: int, width: int) -> NDArray[np.float64]:
     """Return W (d', d') of the first layer of Theorems 5 and 6.
 
     Question tokens attend to their equals, within their block only.
@@ -270,7 +273,7 @@ def parsing(task: str, k: int, l: int, d1: int, d2: int, width: int) -> NDArray[
     return _placed(np.eye(d1), (0, d1), width) + _placed(_walls(task, k, l), (d, d + n), width)
 
 
-def start(kind: str, task: str, k: int, l: int, d1: int, d2: int, width: int) -> NDArray[np.float64]:  # noqa: E741
+def start(kind: str, task: str, k: int, l: int, d1: int, d2: int, width: int) -> NDArray[np.float64]:
     """Return W (d', d') of a layer that starts from a pattern.
 
     The pattern is ``parsing`` the tokens (Theorems 5 and 6), or ``copying`` between positions (instructive
@@ -294,7 +297,7 @@ def inputs(task: str, d1: int, d2: int) -> int:
     return d1 + 1 + (d2 if task in ("ic_qa", "ic_tm") else 0)
 
 
-def _walls(task: str, k: int, l: int) -> NDArray[np.float64]:  # noqa: E741
+def _walls(task: str, k: int, l: int) -> NDArray[np.float64]:
     block = blocks(task, k, l)
     return np.where(block[:, None] == block, 0.0, FORBIDDEN)
 

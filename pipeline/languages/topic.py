@@ -179,7 +179,7 @@ def vocabulary(topics: int, words: int, released: bool) -> int:
 
 def keys(
     tokens: Ints, lengths: Ints, topics: int, words: int, released: bool, hidden: NDArray[np.bool_] | None = None
-) -> Ints:  # fmt: skip
+) -> Ints:
     """Return (N, V) how often each id is among the keys of documents that show ``tokens``.
 
     With the masking of the released code start and end are keys, and positions that are ``hidden`` are none.

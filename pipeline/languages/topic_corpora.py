@@ -117,9 +117,7 @@ def overlapping(
     """
     words = rng.integers(shortest, longest + 1, size=n)
     least, most = alpha
-    theta = dirichlet(
-        rng, least + (most - least) * (words - shortest) / max(1, longest - shortest), len(laws)
-    )
+    theta = dirichlet(rng, least + (most - least) * (words - shortest) / max(1, longest - shortest), len(laws))
     ends = np.repeat(theta.cumsum(1)[:, :-1], words, axis=0)
     topic = (rng.random(len(ends))[:, None] > ends).sum(1)
     place = rng.random(len(topic))
@@ -148,13 +146,7 @@ def framed(tokens: Ints, lengths: Ints, theta: Floats) -> Documents:
 
 
 def masked(
-    rng: np.random.Generator,
-    tokens: Ints,
-    lengths: Ints,
-    symbols: int,
-    rate: float,
-    keep: float,
-    random: float,
+    rng: np.random.Generator, tokens: Ints, lengths: Ints, symbols: int, rate: float, keep: float, random: float
 ) -> tuple[NDArray[np.bool_], Ints]:
     """Return which positions are masked, and what all positions show.
 

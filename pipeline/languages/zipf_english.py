@@ -46,9 +46,12 @@ NUMBERS = ("sg", "pl")
 # Forms of each class; a noun and a verb have one for each number, which counts as one of these.
 OPEN = {"noun": 500, "verb": 250, "say": 40, "adjective": 250, "adverb": 80, "name": 100}
 FUNCTION = {
-    "det_sg": ("the", "a", "this", "every", "that"), "det_pl": ("the", "some", "these", "many", "those"),
-    "prep": ("of", "in", "with", "on", "for", "near"), "that": ("that",), "stop": (".",),
-}  # fmt: skip
+    "det_sg": ("the", "a", "this", "every", "that"),
+    "det_pl": ("the", "some", "these", "many", "those"),
+    "prep": ("of", "in", "with", "on", "for", "near"),
+    "that": ("that",),
+    "stop": (".",),
+}
 
 # Right-hand sides with their weights. A phrase with a number hands it on; "NP" of an object draws one. Where the
 # depth is used up, only the first one is left, which holds no phrase of its own kind or leads to one that does not.
@@ -56,13 +59,14 @@ RULES: dict[str, tuple[tuple[float, tuple[str, ...]], ...]] = {
     "S": ((1.0, ("NP=", "VP=", "stop")),),
     "C": ((1.0, ("NP=", "VP=")),),
     "NP": (
-        (0.45, ("det", "noun")), (0.2, ("det", "adjective", "noun")), (0.2, ("det", "noun", "PP")), (0.15, ("name",)),
+        (0.45, ("det", "noun")),
+        (0.2, ("det", "adjective", "noun")),
+        (0.2, ("det", "noun", "PP")),
+        (0.15, ("name",)),
     ),
     "PP": ((1.0, ("prep", "NP*")),),
-    "VP": (
-        (0.3, ("verb",)), (0.4, ("verb", "NP*")), (0.15, ("verb", "adverb")), (0.15, ("say", "that", "C")),
-    ),
-}  # fmt: skip
+    "VP": ((0.3, ("verb",)), (0.4, ("verb", "NP*")), (0.15, ("verb", "adverb")), (0.15, ("say", "that", "C"))),
+}
 CONSONANTS, VOWELS = tuple("bdfgklmnprstvz"), tuple("aeiou")
 
 
@@ -120,9 +124,7 @@ def lexicon() -> Lexicon:
             else:
                 add(name, stem)
     if len(words) + len(SPECIAL) > MOST_WORDS:
-        raise SandglassError(
-            f"the lexicon has {len(words) + len(SPECIAL)} words, expected at most {MOST_WORDS}"
-        )
+        raise SandglassError(f"the lexicon has {len(words) + len(SPECIAL)} words, expected at most {MOST_WORDS}")
     return Lexicon(tuple(words), {name: np.array(each) for name, each in ids.items()})
 
 
@@ -137,14 +139,10 @@ def _steps(weights: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.concatenate(parts)
 
 
-def _drawn(
-    rng: np.random.Generator, steps: NDArray[np.float64], which: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _drawn(rng: np.random.Generator, steps: NDArray[np.float64], which: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return a place in ``steps`` for each of ``which``, drawn from the law of that number."""
     places = np.searchsorted(steps, which + rng.random(len(which)), side="right")
-    ends = np.searchsorted(
-        steps, which + 1.0
-    )  # the last place of each law, where rounding may lead beyond it
+    ends = np.searchsorted(steps, which + 1.0)  # the last place of each law, where rounding may lead beyond it
     return np.minimum(places, ends)
 
 
@@ -280,9 +278,7 @@ def outputs(task: Mapping[str, Any]) -> int:
     return len(lexicon().vocabulary) if corpus is None else corpus[1]
 
 
-def examples(
-    rng: np.random.Generator, n: int, task: Mapping[str, Any], held: bool
-) -> dict[str, NDArray[np.uint16]]:
+def examples(rng: np.random.Generator, n: int, task: Mapping[str, Any], held: bool) -> dict[str, NDArray[np.uint16]]:
     """Return n blocks behind BOS (n, 1 + length): as they are, ``tokens``, as they are ``shown``, and the ``kind`` of
     what became of each token: NONE, MASKED, RANDOM or KEPT.
 
@@ -301,12 +297,8 @@ def examples(
     other = rng.integers(len(SPECIAL), ids, words.shape)
     kind = np.select([u < SHOWN_MASK, u < SHOWN_MASK + SHOWN_RANDOM, u < 1], [MASKED, RANDOM, KEPT], NONE)
     shown = np.select([kind == MASKED, kind == RANDOM], [np.full_like(other, MASK), other], words)
-    parts: dict[str, tuple[NDArray[Any], int]] = {
-        "tokens": (words, BOS), "shown": (shown, BOS), "kind": (kind, NONE)
-    }  # fmt: skip
-    return {
-        name: np.insert(array.astype(np.uint16), 0, first, axis=1) for name, (array, first) in parts.items()
-    }
+    parts: dict[str, tuple[NDArray[Any], int]] = {"tokens": (words, BOS), "shown": (shown, BOS), "kind": (kind, NONE)}
+    return {name: np.insert(array.astype(np.uint16), 0, first, axis=1) for name, (array, first) in parts.items()}
 
 
 def visible(ids: NDArray[np.uint16], kind: NDArray[np.uint16], hide_masked: bool) -> NDArray[np.bool_]:

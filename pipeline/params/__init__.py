@@ -28,25 +28,38 @@ from pipeline.params.entries import (
     Strict,
     TheoryEntry,
 )
-from pipeline.params.files import (
-    FOLDER,
-    SECTIONS,
-    SETTINGS,
-    TEXTS,
-    WITH_VARIANTS,
-    StudyFiles,
-    study_file,
-    study_files,
-)
+from pipeline.params.files import FOLDER, SECTIONS, SETTINGS, TEXTS, WITH_VARIANTS, StudyFiles, study_file, study_files
 from pipeline.params.reading import FILE, shown
 from pipeline.params.scales import SCALES
 from pipeline.params.sharing import LIKE, names, over
 
 __all__ = [
-    "FILE", "FOLDER", "ROOT", "SECTIONS", "SETTINGS", "WITH_VARIANTS", "AveragedRunEntry", "DatasetEntry", "Ensemble",
-    "ExperimentEntry", "GridRunEntry", "Group", "Id", "LabelsEntry", "Module", "Params", "Positive", "Probability",
-    "RunEntry", "Strict", "Study", "TheoryEntry", "load", "study_file", "study_files",
-]  # fmt: skip
+    "FILE",
+    "FOLDER",
+    "ROOT",
+    "SECTIONS",
+    "SETTINGS",
+    "WITH_VARIANTS",
+    "AveragedRunEntry",
+    "DatasetEntry",
+    "Ensemble",
+    "ExperimentEntry",
+    "GridRunEntry",
+    "Group",
+    "Id",
+    "LabelsEntry",
+    "Module",
+    "Params",
+    "Positive",
+    "Probability",
+    "RunEntry",
+    "Strict",
+    "Study",
+    "TheoryEntry",
+    "load",
+    "study_file",
+    "study_files",
+]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GRAPH = "params/graph.json"  # what follows from the other files, for DVC (`pipeline.engine.graph`)
@@ -112,9 +125,7 @@ class Params:
     theory: dict[str, Any]
     experiments: dict[str, Any]
     shared: dict[str, dict[str, list[str]]]
-    memo: dict[str, Any] = field(
-        default_factory=dict, compare=False, repr=False
-    )  # of what is derived from this
+    memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # of what is derived from this
 
     def value(self, path: str) -> Any:
         """Return the raw value at ``scale`` (of params.yaml) or ``params/dyck/runs.yaml:dyck-standard``.
@@ -136,9 +147,7 @@ class Params:
             "claims": {
                 study: {
                     "study": study,
-                    "tables": sorted(
-                        key for key, own in self.of_study("experiments", study).items() if own.tables
-                    ),
+                    "tables": sorted(key for key, own in self.of_study("experiments", study).items() if own.tables),
                     "theory": sorted(self.of_study("theory", study)),
                 }
                 for study in self.studies
@@ -148,12 +157,7 @@ class Params:
     def members(self, section: str, study: str | None = None) -> dict[str, Any]:
         """Return the typed entries of all members of ``datasets`` or ``runs``, of one study or of all."""
         groups = getattr(self, section).values()
-        return {
-            key: entry
-            for group in groups
-            if study in (None, group.study)
-            for key, entry in group.members.items()
-        }
+        return {key: entry for group in groups if study in (None, group.study) for key, entry in group.members.items()}
 
     def owner(self, section: str, member: str) -> Group:
         """Return the entry of ``datasets`` or ``runs`` that makes ``member``. Raises KeyError if none does."""
@@ -228,8 +232,7 @@ def _refuse_unread(file: StudyFiles) -> None:
                     name in own and over({name: entry[name]}, own)[name] == own[name] for own in variants
                 ):
                     file.refuse(
-                        f"{section}.{key}.{name}",
-                        "each variant says its own, so nothing reads it: leave it out",
+                        f"{section}.{key}.{name}", "each variant says its own, so nothing reads it: leave it out"
                     )
 
 
@@ -333,9 +336,7 @@ class _CrossCheck:
 
     def _module(self, path: str, name: str, folder: str) -> None:
         if not (ROOT / folder / f"{name}.py").is_file():
-            known = [
-                str(p.relative_to(ROOT / folder).with_suffix("")) for p in (ROOT / folder).rglob("[a-z]*.py")
-            ]
+            known = [str(p.relative_to(ROOT / folder).with_suffix("")) for p in (ROOT / folder).rglob("[a-z]*.py")]
             self.file.refuse(path, f"there is no module {folder}/{name}.py{nearest(name, known)}")
 
     def _members_are_unique(self) -> None:
@@ -355,15 +356,11 @@ class _CrossCheck:
         self._module(f"{path}.objective", group.objective, "pipeline/training/objectives")
         known = self.params.members("runs", self.study)
         for member, entry in group.members.items():
-            where = (
-                path if "variants" not in self.file.values["datasets"][key] else f"{path}.variants.{member}"
-            )
+            where = path if "variants" not in self.file.values["datasets"][key] else f"{path}.variants.{member}"
             if not isinstance(entry, LabelsEntry):
                 self.file.refuse(where, "has no teacher, which other variants have")
             if entry.teacher not in known:
-                self.file.refuse(
-                    f"{where}.teacher", f"no such run {entry.teacher!r}{nearest(entry.teacher, known)}"
-                )
+                self.file.refuse(f"{where}.teacher", f"no such run {entry.teacher!r}{nearest(entry.teacher, known)}")
             if (model := known[entry.teacher].model) != group.model:
                 self.file.refuse(f"{path}.model", f"is {group.model!r}, that of its teacher is {model!r}")
 
@@ -426,9 +423,7 @@ class _CrossCheck:
         for key, experiment in experiments.items():
             for figure in experiment.figures:
                 if figure in drawn:
-                    self.file.refuse(
-                        f"experiments.{key}.figures", f"{figure!r} is a figure of {drawn[figure]} already"
-                    )
+                    self.file.refuse(f"experiments.{key}.figures", f"{figure!r} is a figure of {drawn[figure]} already")
                 drawn[figure] = key
         if not any(experiment.tables for experiment in experiments.values()):
             self.file.refuse("experiments", "at least one experiment must make a table, for the claims")
@@ -440,13 +435,7 @@ class _CrossCheck:
         """
         names = importlib.import_module(f"pipeline.studies.{self.study}.names")
         for constant, section in (("RUNS", "runs"), ("DATASETS", "datasets"), ("THEORY", "theory")):
-            known = (
-                self.params.of_study("theory", self.study)
-                if section == "theory"
-                else self.params.members(section)
-            )
+            known = self.params.of_study("theory", self.study) if section == "theory" else self.params.members(section)
             for name in getattr(names, constant):
                 if name not in known:
-                    self.file.refuse(
-                        section, f"{name!r} is missing, which pipeline/studies/{self.study}/ names"
-                    )
+                    self.file.refuse(section, f"{name!r} is missing, which pipeline/studies/{self.study}/ names")

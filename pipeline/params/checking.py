@@ -56,10 +56,7 @@ class File:
         except KeyError as error:
             where, value = next(_per_scale(entry, path))
             near = nearest(str(error.args[0]), SCALES)
-            self.refuse(
-                where,
-                f"expected exactly the keys {', '.join(SCALES)}, got {', '.join(map(str, value))}{near}",
-            )
+            self.refuse(where, f"expected exactly the keys {', '.join(SCALES)}, got {', '.join(map(str, value))}{near}")
 
     def validate(self, kind: Any, value: Any, path: str) -> Any:
         """Return ``value`` as ``kind``, or raise SandglassError with what is wrong first."""
@@ -76,9 +73,7 @@ class File:
                 text = f"unknown key{nearest(str(loc[-1]), valid)}; valid: {', '.join(valid)}"
             elif first["type"] == "missing":
                 text = "missing"
-            elif (
-                first["type"] == "union_tag_invalid"
-            ):  # pydantic's message holds all of the tag, however long
+            elif first["type"] == "union_tag_invalid":  # pydantic's message holds all of the tag, however long
                 tag = first["ctx"]["discriminator"].strip("'")
                 full, text = f"{full}.{tag}", f"expected one of {first['ctx']['expected_tags']}"
                 text += f", got {shown(first['input'][tag])}"

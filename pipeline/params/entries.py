@@ -59,17 +59,13 @@ class Ensemble(Strict):
     study: Id = Field(description="filled in from the name of the folder")
     dataset: Id
     language: Module
-    model: ModelName = Field(
-        description="family and module of pipeline/models/, for instance transformer/decoder"
-    )
+    model: ModelName = Field(description="family and module of pipeline/models/, for instance transformer/decoder")
     objective: Module = Field(description="the module of pipeline/training/objectives/")
     stream: Id = Field(description="runs that name the same stream share initialisation and data order")
     replicas: Annotated[int, Field(ge=0, description="models; 0 = none are trained at this scale")]
     steps: Positive = Field(description="optimiser steps")
     batch: Positive = Field(description="sequences per step")
-    schedule: Literal["constant", "cosine", "linear"] = Field(
-        description="of the learning rate, to 0 over all steps"
-    )
+    schedule: Literal["constant", "cosine", "linear"] = Field(description="of the learning rate, to 0 over all steps")
     clip: float = Field(ge=0, description="bound on a replica's gradient norm; 0 = none")
     precision: Literal["fp32", "tf32", "bf16"]
     log_every: Positive = Field(description="steps between two points of the curves")
@@ -92,9 +88,7 @@ class GridRunEntry(Ensemble):
     betas: Annotated[list[Probability], Field(min_length=2, max_length=2)] | None = Field(
         None, description="of Adam and AdamW; of no other optimizer"
     )
-    eps: Annotated[float, Field(gt=0)] | None = Field(
-        None, description="of Adam and AdamW; of no other optimizer"
-    )
+    eps: Annotated[float, Field(gt=0)] | None = Field(None, description="of Adam and AdamW; of no other optimizer")
 
     @model_validator(mode="after")
     def _settings_of_adam(self) -> Self:
@@ -111,9 +105,7 @@ class AveragedRunEntry(GridRunEntry):
 
     weight_decay: Annotated[float, Field(ge=0)] = Field(description="of AdamW; 0 for other optimizers")
     warmup: Annotated[int, Field(ge=0)] = Field(description="steps in which the rate rises to its peak")
-    floor: Annotated[float, Field(ge=0, lt=1)] = Field(
-        description="where a cosine ends, as a share of the peak rate"
-    )
+    floor: Annotated[float, Field(ge=0, lt=1)] = Field(description="where a cosine ends, as a share of the peak rate")
     averages: list[Annotated[float, Field(gt=0, lt=1)]] = Field(
         description="decays of exponential moving averages of the weights that are kept beside them"
     )
@@ -134,9 +126,7 @@ class TheoryEntry(Strict):
 
     study: Id = Field(description="filled in from the name of the folder")
     language: Module
-    model: ModelName = Field(
-        description="family and module of pipeline/models/ that its constructions run on"
-    )
+    model: ModelName = Field(description="family and module of pipeline/models/ that its constructions run on")
     module: Module = Field(description="the module of pipeline/studies/<study>/theory/")
 
 

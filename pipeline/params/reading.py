@@ -23,9 +23,7 @@ from pipeline.errors import SandglassError
 
 FILE = "params.yaml"
 MAX_DEPTH = 20  # the C parser ends the process where it would nest tens of thousands deep
-MAX_VALUES = (
-    100_000  # what is like others that are like others multiplies: nine lines can ask for a billion values
-)
+MAX_VALUES = 100_000  # what is like others that are like others multiplies: nine lines can ask for a billion values
 SHOWN = 80
 # What each file said when it was last read, beside the locks of the work tree: to parse YAML takes most of a start,
 # and every job starts.

@@ -28,16 +28,10 @@ TAKEN: Schema = {"$ref": f"{REFERENCE}{SHARED}"}
 _NAME: Schema = {"type": "string"}
 _GRID: Schema = {
     "type": "object",
-    "properties": {
-        ID: {"type": "string", "description": "how the id of a member is made, with names in braces"}
-    },
+    "properties": {ID: {"type": "string", "description": "how the id of a member is made, with names in braces"}},
     "required": [ID],
     "minProperties": 2,
-    "additionalProperties": {
-        "type": "array",
-        "minItems": 1,
-        "description": "values, or `label: value`, of which one",
-    },
+    "additionalProperties": {"type": "array", "minItems": 1, "description": "values, or `label: value`, of which one"},
     "description": "all combinations of these choices, each a member",
 }
 _SHARING: dict[str, Schema] = {  # what every definition may refer to

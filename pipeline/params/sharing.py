@@ -116,9 +116,7 @@ class _Sharing:
         """Return ``value``, which stands at ``path`` and which the names ``through`` led to, without any ``like``."""
         self._count += 1
         if self._count > MAX_VALUES:
-            self._file.refuse(
-                path.split(".")[0], f"more than {MAX_VALUES} values, shared ones counted each time"
-            )
+            self._file.refuse(path.split(".")[0], f"more than {MAX_VALUES} values, shared ones counted each time")
         if isinstance(value, list):
             return [self.expand(each, f"{path}.{place}", through) for place, each in enumerate(value)]
         if not isinstance(value, dict):

@@ -44,9 +44,7 @@ def freeze(study: str, clone: Path, name: str | None = None) -> Path:
     name = study if name is None else name
     params = parameters.load(clone)
     if study not in params.studies:
-        raise SandglassError(
-            f"{clone}/{parameters.FILE} knows no study {study!r}: it has {', '.join(params.studies)}"
-        )
+        raise SandglassError(f"{clone}/{parameters.FILE} knows no study {study!r}: it has {', '.join(params.studies)}")
     _refuse_name(name, study, parameters.load())
     with engines.alone():  # `dvc add` below takes DVC's lock by itself
         pass
@@ -106,9 +104,7 @@ def _refuse_stale(clone: Path, jobs: list[graph.Job]) -> None:
     if done.returncode:
         raise SandglassError(f"dvc status in {clone}: {' '.join(done.stderr.split())}")
     status = json.loads(done.stdout)
-    changed = sorted(
-        stage for stage in {job.stage for job in jobs} & set(status) if _is_changed(status[stage])
-    )
+    changed = sorted(stage for stage in {job.stage for job in jobs} & set(status) if _is_changed(status[stage]))
     if changed:
         raise SandglassError(
             f"{clone}: not up to date, so nothing was copied: {', '.join(changed)}; "

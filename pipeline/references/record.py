@@ -14,9 +14,7 @@ from pipeline.params.sharing import SHARED, recorded
 from pipeline.store.paths import DATA, REFERENCE
 
 RECORD = "record.json"
-NAMES = (
-    REFERENCE / "names.json"
-)  # which set has which name, by md5: sets from before records held it do not say it
+NAMES = REFERENCE / "names.json"  # which set has which name, by md5: sets from before records held it do not say it
 PARTS = ("params", "device", "code", "outputs")  # what a record says of each job, at least
 
 
@@ -44,9 +42,7 @@ def read_record(folder: Path) -> dict[str, Any]:
             for part in PARTS:
                 job[part]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SandglassError(
-            f"{path} is no record of a reference set ({type(error).__name__}: {error})"
-        ) from None
+        raise SandglassError(f"{path} is no record of a reference set ({type(error).__name__}: {error})") from None
     return record
 
 
@@ -60,9 +56,7 @@ def read_names() -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError) as error:
-        raise SandglassError(
-            f"{NAMES} is no list of reference sets ({error}); git checkout {NAMES}"
-        ) from None
+        raise SandglassError(f"{NAMES} is no list of reference sets ({error}); git checkout {NAMES}") from None
     return names
 
 

@@ -107,8 +107,7 @@ def counts(rows: list[Row]) -> list[tuple[str, list[tuple[str, int]]]]:
     """Return, of each kind of statement, how many gates have each verdict by the strongest evidence."""
     totals = Counter((row["kind"], best(row)) for row in rows)
     by_kind = [
-        (kind, [(verdict, totals[kind, verdict]) for verdict in VERDICTS if totals[kind, verdict]])
-        for kind in KINDS
+        (kind, [(verdict, totals[kind, verdict]) for verdict in VERDICTS if totals[kind, verdict]]) for kind in KINDS
     ]
     return [(kind, each) for kind, each in by_kind if each]
 
@@ -121,9 +120,7 @@ def _line(claim: str, rows: list[Row]) -> Line:
     untested = Counter(found for row in deciding if (found := best(row)) in UNTESTED)
     parts += [f"{_gates(untested[each])} {_UNTESTED[each]}" for each in UNTESTED if untested[each]]
     sources = dict.fromkeys(row["source"] for row in rows)
-    return Line(
-        claim, rows[0]["statement"], "; ".join(sources), verdict, share, beside(gates), " · ".join(parts)
-    )
+    return Line(claim, rows[0]["statement"], "; ".join(sources), verdict, share, beside(gates), " · ".join(parts))
 
 
 _UNTESTED = {TOO_FEW: "on too few models", NOT_RUN: "not run"}

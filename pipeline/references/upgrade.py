@@ -69,9 +69,7 @@ def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
         pl.selectors.by_name("size", require_all=False).replace(_NOT_TESTED, NOT_RUN),
     )
     lacking = {
-        name: pl.lit(value, columns[name].dtype.type)
-        for name, value in _UNSAID.items()
-        if name not in claims.columns
+        name: pl.lit(value, columns[name].dtype.type) for name, value in _UNSAID.items() if name not in claims.columns
     }
     claims = claims.with_columns(**lacking)
     if older and not set(columns) <= set(claims.columns):
@@ -81,8 +79,7 @@ def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
     # A later set, whose verdicts are given by the interval, lacks no more than what was added since.
     added = [column for name, column in columns.items() if name not in claims.columns]
     claims = claims.with_columns(
-        pl.lit(None if column.nullable else "", dtype=column.dtype.type).alias(column.name)
-        for column in added
+        pl.lit(None if column.nullable else "", dtype=column.dtype.type).alias(column.name) for column in added
     )
     if older:
         interval = pl.col("lo").is_not_null() & pl.col("hi").is_not_null()
@@ -95,9 +92,7 @@ def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
         few = (pl.col("n") < pl.col("fewest")) & (pl.col("verdict") != NOT_RUN)
         claims = claims.with_columns(
             verdict=pl.when(few).then(pl.lit(TOO_FEW)).otherwise("verdict"),
-            reason=pl.when(few)
-            .then(pl.format("{} models; a verdict needs {}", "n", "fewest"))
-            .otherwise("reason"),
+            reason=pl.when(few).then(pl.format("{} models; a verdict needs {}", "n", "fewest")).otherwise("reason"),
         )
     return claims.select(*columns)
 
@@ -146,12 +141,15 @@ def _upgraded(row: dict[str, Any]) -> dict[str, Any]:
     measured = Measured(row["value"], row["lo"], row["hi"], row["n"]) if conditions or failed else None
     reason = row["reason"]
     gate = Gate(
-        row["claim"], row["gate"], row["predicate"], row["source"], conditions, measured,
+        row["claim"],
+        row["gate"],
+        row["predicate"],
+        row["source"],
+        conditions,
+        measured,
         reason,
-        published=None
-        if published is None
-        else Published(published, row["published_high"], row["published_form"]),
-    )  # fmt: skip
+        published=None if published is None else Published(published, row["published_high"], row["published_form"]),
+    )
     verdict, reason = gate.verdict(row["scale"])
     if measured is None and row["reason"].startswith(_PILOT):
         verdict = TOO_FEW

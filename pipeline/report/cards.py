@@ -142,14 +142,9 @@ def _members(site: Site, artifact: Artifact) -> list[tuple[Member, Any]]:
     entries = graph.entry(artifact.job, site.params).members
     fields = {key: dict(entry) for key, entry in entries.items()}
     first = next(iter(fields.values()))
-    differing = [
-        name for name in first if any(other.get(name, other) != first[name] for other in fields.values())
-    ]
+    differing = [name for name in first if any(other.get(name, other) != first[name] for other in fields.values())]
     return [
-        (
-            Member(key, path, [(name, _plain(fields[key].get(name))) for name in differing]),
-            entries[key],
-        )
+        (Member(key, path, [(name, _plain(fields[key].get(name))) for name in differing]), entries[key])
         for key, path in artifact.members.items()
     ]
 

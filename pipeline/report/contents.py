@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 MARK = "<!-- contents -->"  # where a template wants them
 LEVELS = {"h2": 2, "h3": 3}
-HEADING = re.compile(
-    r"<(h[23])\b.*?</\1>", re.DOTALL
-)  # to read all else takes a fifth of the time of a report
+HEADING = re.compile(r"<(h[23])\b.*?</\1>", re.DOTALL)  # to read all else takes a fifth of the time of a report
 QUIET = {"badge", "permalink"}  # classes of what a heading holds beside its words
 
 

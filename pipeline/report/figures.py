@@ -48,9 +48,7 @@ def load(study: Study, name: str, source: sources.Source | None) -> Figure:
     size = _SIZE.search(image)
     width, height = (float(size[1]), float(size[2])) if size else (600.0, 400.0)
     description = chart.get("description") or " ".join(filter(None, [_line(words), caption])) or name
-    return Figure(
-        study, name, _line(words), caption, description, width, height, f"figures/{study.id}/{name}"
-    )
+    return Figure(study, name, _line(words), caption, description, width, height, f"figures/{study.id}/{name}")
 
 
 def files(study: Study, name: str) -> dict[str, bytes]:

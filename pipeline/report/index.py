@@ -150,9 +150,7 @@ def _following(left: list[Artifact], params: Params) -> list[Item]:
         makers = [made_by(artifact, params) for artifact in group]
         what = _words(group[0], params) if len(group) == 1 else _of_module(makers[0])
         code = list(dict.fromkeys(source for made in makers for source in made))
-        items.append(
-            Item(key, what or key, [(artifact, artifact.target) for artifact in group], code, said=False)
-        )
+        items.append(Item(key, what or key, [(artifact, artifact.target) for artifact in group], code, said=False))
     return items
 
 

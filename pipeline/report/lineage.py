@@ -63,10 +63,7 @@ class Lineage:
                 nodes[each] = Node(each, label, x, top + i * ROW, width, each == job)
             x += width + GAP
         edges = [
-            _curve(nodes[parent], nodes[child])
-            for child in nodes
-            for parent in self.parents[child]
-            if parent in nodes
+            _curve(nodes[parent], nodes[child]) for child in nodes for parent in self.parents[child] if parent in nodes
         ]
         return Drawing(list(nodes.values()), edges, x - GAP + 1, tallest * ROW)
 

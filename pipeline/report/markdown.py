@@ -65,9 +65,7 @@ class Text:
         _name_headings(tokens, set(taken))
         rendered = parser.renderer.render(tokens, parser.options, {})
         if any(sign in rendered for sign in (_OPEN, quote(_OPEN))):
-            raise SandglassError(
-                f"{self.where}: a function's result cannot stand in an address or a code block"
-            )
+            raise SandglassError(f"{self.where}: a function's result cannot stand in an address or a code block")
         return Markup(rendered)
 
     def _inline(self, tokens: list[Token], index: int, *_: Any) -> str:

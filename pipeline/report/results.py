@@ -93,10 +93,7 @@ def _study(params: Params, key: str, partial: bool) -> Study:
     references = reference.load(key)
     rows = standing.rows(key, references, partial)
     ordered = {line.claim: line for line in standing.lines(rows)}
-    checks = {
-        check: _read(paths.theory_path(key, check), Theory, partial)
-        for check in params.of_study("theory", key)
-    }
+    checks = {check: _read(paths.theory_path(key, check), Theory, partial) for check in params.of_study("theory", key)}
     theory = {check: [] if frame is None else frame.to_dicts() for check, frame in checks.items()}
     errata = _errata(key, theory)
     return Study(key, header.title, header.source, figures, made, rows, ordered, theory, errata, references)

@@ -49,9 +49,7 @@ def items(site: Site) -> Iterator[Item]:
     for artifact in site.artifacts:
         if artifact.kind not in ("figure", "claims"):
             words = " ".join([artifact.job.id, *artifact.members, *map(str, artifact.paths)])
-            yield _item(
-                artifact.kind, wording.capital(artifact.title), artifact.page, artifact.job.study, words
-            )
+            yield _item(artifact.kind, wording.capital(artifact.title), artifact.page, artifact.job.study, words)
 
 
 def _claims(study: Study) -> Iterator[Item]:
@@ -60,9 +58,7 @@ def _claims(study: Study) -> Iterator[Item]:
         words = [row[name] for row in rows for name in ("gate", "predicate", "source")]
         title = f"Claim {claim}: {line.statement}"
         address = f"{study.page}#claim-{claim}"
-        yield _item("claim", title, address, study.id, " ".join(dict.fromkeys(words))) | {
-            "verdict": line.verdict
-        }
+        yield _item("claim", title, address, study.id, " ".join(dict.fromkeys(words))) | {"verdict": line.verdict}
 
 
 def _item(kind: str, title: str, address: str, study: str, words: str) -> Item:

@@ -45,9 +45,12 @@ class Site:
         self.identity = identity(params, self.files)
         self._tables = tables.Opened()
         self._environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
-            trim_blocks=True, lstrip_blocks=True,
-        )  # fmt: skip
+            loader=jinja2.FileSystemLoader(TEMPLATES),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
         self._environment.globals |= {"site": self, "words": wording, "catalogue": catalogue}
 
     def render(self, template: str, page: str, **values: Any) -> str:

@@ -39,9 +39,7 @@ def is_here() -> bool:
 
 def is_from_store() -> bool:
     """Return whether the site that lies here says that it was drawn from the store."""
-    return is_here() and 'class="from-store"' in graph.REPORT_PAGE.read_text(
-        encoding="utf-8", errors="replace"
-    )
+    return is_here() and 'class="from-store"' in graph.REPORT_PAGE.read_text(encoding="utf-8", errors="replace")
 
 
 def build_from_store(params: Params) -> int:

@@ -114,9 +114,7 @@ class StudyText:
             try:
                 made: str = function(*given, **named)
             except SandglassError as error:
-                words = [repr(value) for value in given] + [
-                    f"{key}={value!r}" for key, value in named.items()
-                ]
+                words = [repr(value) for value in given] + [f"{key}={value!r}" for key, value in named.items()]
                 raise SandglassError(f"{self.text.where}: {name}({', '.join(words)}): {error}") from None
             return made
 
@@ -200,9 +198,7 @@ class StudyText:
         interval = "" if row["lo"] is None or row["hi"] is None else f" ({self.interval(claim, gate)})"
         return self.value(claim, gate) + interval
 
-    def says(
-        self, claim: str, gate: str, holds: str, fails: str, open: str = "(undecided at this scale)"
-    ) -> str:
+    def says(self, claim: str, gate: str, holds: str, fails: str, open: str = "(undecided at this scale)") -> str:
         """Show the phrase that a gate's verdict chooses: ``holds``, ``fails`` or, where it is undecided, ``open``.
 
         Where the scale cannot test the gate, or has no such gate, it says so instead. Raises SandglassError for an
@@ -226,11 +222,7 @@ class StudyText:
         return self._inline(call, Markup(self.blocks.traced(self.study.id, row, column, text)))
 
     def table(
-        self,
-        name: str,
-        columns: list[str] | None = None,
-        rows: int = ROWS,
-        where: dict[str, Any] | None = None,
+        self, name: str, columns: list[str] | None = None, rows: int = ROWS, where: dict[str, Any] | None = None
     ) -> str:
         """Show the first rows of a result table, of those that have the values ``where``."""
         _known("table", name, self.study.tables)
@@ -244,9 +236,7 @@ class StudyText:
         frame = frame.filter(**where) if where else frame
         shown = frame.select(columns) if columns else frame
         # Several excerpts of one table are told apart by the rows that they show.
-        kept = (
-            f"{column} {value}" if value is not True else column for column, value in (where or {}).items()
-        )
+        kept = (f"{column} {value}" if value is not True else column for column, value in (where or {}).items())
         called = ", ".join([name, *kept])
         drawn = Markup(self.blocks.table(called, artifacts, shown.head(rows), frame.height))
         return self._block(f'table("{name}")', lambda _: drawn)
@@ -282,9 +272,7 @@ class StudyText:
             value = value[key]
         resolved = resolve(value, self.site.params.scale)
         place = path.removeprefix(f"{keys[0]}.") if keys[0] in SECTIONS else path
-        return self._inline(
-            f'param("{path}")', Markup(self.blocks.param(f"{file}: {place}", _shown(resolved)))
-        )
+        return self._inline(f'param("{path}")', Markup(self.blocks.param(f"{file}: {place}", _shown(resolved))))
 
     def _sections(self) -> dict[str, Any]:
         """Return what the files of the study say, by section."""
@@ -321,8 +309,7 @@ class StudyText:
         if any(self.site.lacks(artifact) for artifact in needed):
             return self._absent(f'embed("{name}")', f"The {name}", needed)
         frames = {
-            table: self._rows(artifacts).drop("scale", "params_hash", strict=False)
-            for table, artifacts in made.items()
+            table: self._rows(artifacts).drop("scale", "params_hash", strict=False) for table, artifacts in made.items()
         }
         first = frames[tables[0]]
         data = {}
@@ -363,9 +350,20 @@ def _short(value: Any) -> Any:
 
 
 FUNCTIONS = (
-    "figure", "claims", "verdict", "value", "published", "interval", "number", "says", "table", "theory",
-    "param", "artifact", "embed",
-)  # fmt: skip
+    "figure",
+    "claims",
+    "verdict",
+    "value",
+    "published",
+    "interval",
+    "number",
+    "says",
+    "table",
+    "theory",
+    "param",
+    "artifact",
+    "embed",
+)
 
 
 def _known(kind: str, name: str, known: Iterable[str]) -> None:

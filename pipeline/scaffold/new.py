@@ -31,10 +31,7 @@ LONGEST = 30
 # How params.yaml may list studies, up to the last of them; and what then follows.
 FORMS = (
     (r"^studies: *\[[^\]]*?(?= *\])", ", {}"),
-    (
-        r"^studies:[ \t]*(?:#.*)?\n(?:[ \t]*#.*\n)*(?P<indent> *)- .*(?:\n(?P=indent)- .*)*",
-        "\n\\g<indent>- {}",
-    ),
+    (r"^studies:[ \t]*(?:#.*)?\n(?:[ \t]*#.*\n)*(?P<indent> *)- .*(?:\n(?P=indent)- .*)*", "\n\\g<indent>- {}"),
 )
 TAKEN = ("all",)  # names of rules in the Snakefile
 
@@ -62,10 +59,16 @@ def create(name: str, root: Path = ROOT) -> list[Path]:
 def files(name: str) -> dict[Path, str]:
     """Return the files of a study by their paths from the root of the repository."""
     environment = jinja2.Environment(
-        variable_start_string="@@", variable_end_string="@@", undefined=jinja2.StrictUndefined,
-        block_start_string="@%", block_end_string="%@", comment_start_string="@#", comment_end_string="#@",
-        keep_trailing_newline=True, autoescape=False,
-    )  # fmt: skip
+        variable_start_string="@@",
+        variable_end_string="@@",
+        undefined=jinja2.StrictUndefined,
+        block_start_string="@%",
+        block_end_string="%@",
+        comment_start_string="@#",
+        comment_end_string="#@",
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
     texts = {}
     for folder, target in TARGETS.items():
         for template in sorted((TEMPLATES / folder).rglob("*.j2")):

@@ -19,9 +19,7 @@ def run(job: Job) -> None:
     """Make the claims table, and how its claims stand as JSON for ``dvc metrics``."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.claims")
     frame = module.judge(
-        Results(
-            job.study, job.id, job.entry, job.settings, job.scale, job.seed, job.params_hash, job.experiments
-        )
+        Results(job.study, job.id, job.entry, job.settings, job.scale, job.seed, job.params_hash, job.experiments)
     )
     tables.write(frame, job.out(paths.claims_path(job.study, "parquet")), Claims)
     text = json.dumps(verdicts.as_metrics(frame), indent=1)

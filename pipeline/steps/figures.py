@@ -22,9 +22,7 @@ def run(job: Job) -> None:
     Where the experiment has runs, and none with a model at this scale, a figure says so.
     """
     module = importlib.import_module(f"pipeline.studies.{job.study}.figures.{job.entry.module}")
-    context = Results(
-        job.study, job.id, job.entry, job.settings, job.scale, job.seed, job.params_hash, job.experiments
-    )
+    context = Results(job.study, job.id, job.entry, job.settings, job.scale, job.seed, job.params_hash, job.experiments)
     rows = not job.entry.runs or not job.entry.tables or context.has_rows(job.entry.tables)
     for name in job.entry.figures:
         draw = getattr(module, name, None)

@@ -20,9 +20,7 @@ def run(job: Job) -> None:
         by_teacher.setdefault(entry.teacher, {})[member] = entry
     for teacher, members in by_teacher.items():
         path = next(
-            folder / f"{teacher}.safetensors"
-            for folder in job.inputs
-            if (folder / f"{teacher}.safetensors").is_file()
+            folder / f"{teacher}.safetensors" for folder in job.inputs if (folder / f"{teacher}.safetensors").is_file()
         )
         arrays, header = checkpoints.read(path)
         for member, frame in module.answers(members, job.seed, arrays, header).items():

@@ -19,7 +19,4 @@ def run(job: Job) -> None:
     path = job.out(paths.theory_path(job.study, job.id))
     tables.write(frame, path, Theory, {"params_hash": job.params_hash})
     failed = frame.filter(~frame["passed"])["check"].to_list()
-    job.say(
-        f"{frame.height} checks"
-        + (f", of which do not hold: {', '.join(failed)}" if failed else ", all hold")
-    )
+    job.say(f"{frame.height} checks" + (f", of which do not hold: {', '.join(failed)}" if failed else ", all hold"))

@@ -38,12 +38,7 @@ def run(job: Job) -> None:
     trained = _train(job, work, [path for path, _ in prepared.values()])
     curves = []
     for position, (member, entry) in enumerate(job.entry.members.items()):
-        header: dict[str, Any] = {
-            "run": member,
-            "job": job.id,
-            "position": position,
-            "entry": entry.model_dump(),
-        }
+        header: dict[str, Any] = {"run": member, "job": job.id, "position": position, "entry": entry.model_dump()}
         if member not in members:
             _write(job, member, {}, header | {"diverged": {}})
             continue

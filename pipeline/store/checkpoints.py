@@ -78,9 +78,7 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         ) from None
 
 
-def load(
-    path: Path, spec_class: Callable[..., S], shapes: Callable[[S], Mapping[str, tuple[int, ...]]]
-) -> Ensemble[S]:
+def load(path: Path, spec_class: Callable[..., S], shapes: Callable[[S], Mapping[str, tuple[int, ...]]]) -> Ensemble[S]:
     """Return the ensemble in the checkpoint of a run.
 
     ``spec_class`` takes the header's ``spec`` as keywords; ``shapes`` says which arrays such a model has.
@@ -104,9 +102,7 @@ def check_shapes(path: Path, arrays: Mapping[str, np.ndarray], shapes: Mapping[s
     for name, shape in shapes.items():
         if name not in arrays or arrays[name].shape[1:] != shape:
             stored_shape = arrays[name].shape[1:] if name in arrays else "nothing"
-            raise SandglassError(
-                f"checkpoint {path}: {name} has shape {stored_shape}, its header says {shape}"
-            )
+            raise SandglassError(f"checkpoint {path}: {name} has shape {stored_shape}, its header says {shape}")
 
 
 def _open(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

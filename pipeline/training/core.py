@@ -57,19 +57,14 @@ Forward = Callable[..., tuple[Tensor, dict[str, Tensor]]]
 class Objective(Protocol):
     """What a module of `pipeline.training.objectives` makes of the job's data: ``Objective(data, settings)``."""
 
-    sequences: (
-        int  # examples of an epoch; 0 where every step has new ones, which ``sample`` draws (`Sampling`)
-    )
+    sequences: int  # examples of an epoch; 0 where every step has new ones, which ``sample`` draws (`Sampling`)
     l2: float  # lambda of an l2 term on all weights, which the trainer adds
     side_by_side: int  # at most so many replicas of a member train in one process on a CPU (`ensemble`)
     metrics: tuple[str, ...]  # what ``loss`` returns; "loss" is minimised, "regulariser" takes the l2 term
     evaluated: tuple[str, ...]  # what ``evaluate`` returns
 
     def collate(
-        self,
-        corpora: list[int],
-        selections: list[np.ndarray],
-        rngs: Sequence[Callable[[], np.random.Generator]],
+        self, corpora: list[int], selections: list[np.ndarray], rngs: Sequence[Callable[[], np.random.Generator]]
     ) -> dict[str, np.ndarray]:
         """Return the batch of a step, a leading axis R on every array.
 
@@ -138,11 +133,15 @@ class Header:
         own = [name for name in optional if hasattr(entry, name)]
         return cls(
             **{name: getattr(entry, name) for name in (*same, "log_every", "optimizer", *own)},
-            spec=spec, settings=settings, seed=seed, corpus=[0] * count,
+            spec=spec,
+            settings=settings,
+            seed=seed,
+            corpus=[0] * count,
             lr=[rate for rate in entry.lr for _ in range(entry.replicas)],
             streams=[r for _ in entry.lr for r in range(entry.replicas)],
-            betas=entry.betas or [], eps=entry.eps or 0.0,
-        )  # fmt: skip
+            betas=entry.betas or [],
+            eps=entry.eps or 0.0,
+        )
 
 
 class TrainingJob:
@@ -280,9 +279,7 @@ def train_chunk(
     since = 0
     last_saved = time.monotonic()
     for arrays in _batches(job, replicas, state.step):
-        batch = {
-            name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()
-        }
+        batch = {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()}
         batch["step"] = torch.tensor(state.step)
         metrics = _step(job, state, table, batch, lr_Rx1)
         torch._foreach_add_(list(sums.values()), [metrics[name] for name in sums])
@@ -322,17 +319,13 @@ def _zeros(metrics: tuple[str, ...], replicas: int, device: torch.device) -> dic
     return {name: torch.zeros(replicas, device=device) for name in metrics}
 
 
-def _step(
-    job: TrainingJob, state: State, table: Tensor, batch: dict[str, Tensor], lr_Rx1: Tensor
-) -> dict[str, Tensor]:
+def _step(job: TrainingJob, state: State, table: Tensor, batch: dict[str, Tensor], lr_Rx1: Tensor) -> dict[str, Tensor]:
     """Take one optimiser step in place; return the metrics per replica."""
     header = job.header
     weights = state.flat.requires_grad_()
     forward = _forward(job, job.unflatten(weights), table)
     mixed = (
-        torch.autocast(weights.device.type, torch.bfloat16)
-        if header.precision == "bf16"
-        else contextlib.nullcontext()
+        torch.autocast(weights.device.type, torch.bfloat16) if header.precision == "bf16" else contextlib.nullcontext()
     )
     with mixed:
         metrics = job.objective.loss(forward, batch)

@@ -76,10 +76,7 @@ def write_job(path: Path, header: Header, data: dict[str, np.ndarray], table: np
 
 
 def train(
-    job_paths: Sequence[Path],
-    device: str,
-    say: Callable[[str], None],
-    on_progress: Callable[[list[TrainingJob]], None],
+    job_paths: Sequence[Path], device: str, say: Callable[[str], None], on_progress: Callable[[list[TrainingJob]], None]
 ) -> list[Trained]:
     """Train every replica of all jobs, as one pool of chunks; return their results in the order of the jobs.
 
@@ -121,9 +118,13 @@ def _name(job: TrainingJob) -> str:
 
 
 def _run_workers(
-    jobs: list[TrainingJob], device: str, chunks: list[Chunk], workers: int,
-    say: Callable[[str], None], on_progress: Callable[[list[TrainingJob]], None],
-) -> list[Chunk]:  # fmt: skip
+    jobs: list[TrainingJob],
+    device: str,
+    chunks: list[Chunk],
+    workers: int,
+    say: Callable[[str], None],
+    on_progress: Callable[[list[TrainingJob]], None],
+) -> list[Chunk]:
     """Run the chunks to their ends; return them as they were finished (a chunk may have been split)."""
     messages: queue.Queue[dict[str, Any]] = queue.Queue()
     started: list[_Worker] = []
@@ -186,9 +187,13 @@ class _Worker:
 
 
 def _follow(
-    jobs: list[TrainingJob], chunks: list[Chunk], running: int, messages: queue.Queue[dict[str, Any]],
-    say: Callable[[str], None], on_progress: Callable[[list[TrainingJob]], None],
-) -> list[Chunk]:  # fmt: skip
+    jobs: list[TrainingJob],
+    chunks: list[Chunk],
+    running: int,
+    messages: queue.Queue[dict[str, Any]],
+    say: Callable[[str], None],
+    on_progress: Callable[[list[TrainingJob]], None],
+) -> list[Chunk]:
     pieces = list(chunks)
     by_path = {str(job.path): job for job in jobs}
     at = {(str(job.path), r): 0 for job, replicas in chunks for r in replicas}
@@ -245,9 +250,7 @@ class _Bar:
         if self.shown:
             width = shutil.get_terminal_size().columns
             filled = "#" * (20 * done // self.total)
-            print(
-                f"\r[{filled:<20}] {self.line(done, speed)}"[:width].ljust(width - 1), end="", file=sys.stderr
-            )
+            print(f"\r[{filled:<20}] {self.line(done, speed)}"[:width].ljust(width - 1), end="", file=sys.stderr)
 
     def close(self) -> None:
         if self.shown:

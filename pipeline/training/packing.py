@@ -75,18 +75,13 @@ class Batches:
         self.sequences = data["ids"].shape[1]
 
     def collate(
-        self,
-        corpora: list[int],
-        selections: list[np.ndarray],
-        rngs: Sequence[Callable[[], np.random.Generator]],
+        self, corpora: list[int], selections: list[np.ndarray], rngs: Sequence[Callable[[], np.random.Generator]]
     ) -> dict[str, np.ndarray]:
         """Return the batch of a step from each replica's corpus, chosen sequences and stream."""
         parts = [self.replica(*chosen) for chosen in zip(corpora, selections, rngs, strict=True)]
         return {name: _stack([part[name] for part in parts]) for name in parts[0]}
 
-    def replica(
-        self, corpus: int, chosen: np.ndarray, rng: Callable[[], np.random.Generator]
-    ) -> dict[str, np.ndarray]:
+    def replica(self, corpus: int, chosen: np.ndarray, rng: Callable[[], np.random.Generator]) -> dict[str, np.ndarray]:
         """Return the batch of one replica."""
         ids, lengths, targets = self.examples(corpus, chosen)
         used = np.arange(ids.shape[1]) < lengths[:, None]
@@ -103,18 +98,13 @@ class Batches:
         return ids, lengths, self.data["targets"][corpus, chosen][used].astype(np.int64)
 
     def outputs(
-        self,
-        forward: Callable[..., tuple[Tensor, dict[str, Tensor]]],
-        batch: dict[str, Tensor],
-        prefix: str = "",
+        self, forward: Callable[..., tuple[Tensor, dict[str, Tensor]]], batch: dict[str, Tensor], prefix: str = ""
     ) -> Float[Tensor, "R K O"]:
         """Return the model's outputs at ``select``.
 
         Replicas with fewer places are filled up with -1; the outputs there count for nothing.
         """
-        ids, positions, segments, select = (
-            batch[prefix + name] for name in ("ids", "positions", "segments", "select")
-        )
+        ids, positions, segments, select = (batch[prefix + name] for name in ("ids", "positions", "segments", "select"))
         return forward(ids.clamp(min=0), positions, segments, select=select.clamp(min=0))[0]
 
     def evaluate(
@@ -126,11 +116,7 @@ class Batches:
 
 def rows(packed: Packed, tokens: np.ndarray) -> dict[str, np.ndarray]:
     """Return the model's inputs for ``tokens``, one sequence after another, put where ``packed`` says."""
-    return {
-        "ids": _fill(packed, tokens, 0),
-        "positions": packed.positions,
-        "segments": packed.segments,
-    }
+    return {"ids": _fill(packed, tokens, 0), "positions": packed.positions, "segments": packed.segments}
 
 
 def _fill(packed: Packed, values: np.ndarray, empty: int) -> np.ndarray:

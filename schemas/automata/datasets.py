@@ -43,8 +43,7 @@ class Sequences(pa.DataFrameModel):
     @pa.dataframe_check(name="a count is the number of ones")
     def ones_counted(cls, data: PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select(
-            pl.col("ones").is_null()
-            | (pl.col("tokens").list.eval(pl.element() == 1).list.sum() == pl.col("ones"))
+            pl.col("ones").is_null() | (pl.col("tokens").list.eval(pl.element() == 1).list.sum() == pl.col("ones"))
         )
 
 

@@ -16,9 +16,26 @@ from schemas.comparisons import Comparisons
 from schemas.results import Result
 
 TASKS = [
-    "dyck42", "grid4", "grid9", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c2p2", "c2p3", "d6", "d8", "q8", "a4",
-    "a5", "s4", "s5",
-]  # fmt: skip
+    "dyck42",
+    "grid4",
+    "grid9",
+    "c2",
+    "c3",
+    "c4",
+    "c5",
+    "c6",
+    "c7",
+    "c8",
+    "c2p2",
+    "c2p3",
+    "d6",
+    "d8",
+    "q8",
+    "a4",
+    "a5",
+    "s4",
+    "s5",
+]
 OBSERVED = ["dyck48-top", "grid9-boundary", "s5-first", "c4-zero", "d8-location", "abab1", "abab2"]
 ALL_TASKS = [*TASKS, *OBSERVED, "s3"]
 ARMS = ["gpt", "shift", "none", "linear", "scratchpad", "recency", "lstm"]
@@ -177,9 +194,7 @@ class DepthGrid(Result):
     acc_iqr: pl.Float64 = pa.Field(**SHARE)
     solved: pl.Float64 = pa.Field(description="share of models that solve the task", **SHARE)
     constant: pl.Float64 = pa.Field(**SHARE)
-    seen: pl.Float64 = pa.Field(
-        description="share of test sequences that are training sequences as well", **SHARE
-    )
+    seen: pl.Float64 = pa.Field(description="share of test sequences that are training sequences as well", **SHARE)
     published_max: pl.Float64 = pa.Field(ge=0, le=100, nullable=True)
     published_median: pl.Float64 = pa.Field(ge=0, le=100, nullable=True)
 
@@ -251,14 +266,10 @@ class Stabilisers(Result):
     task: pl.String = pa.Field(isin=TASKS)
     depth: pl.Int8 = pa.Field(ge=1)
     dropout: pl.Float64 = pa.Field(ge=0, lt=1)
-    average: pl.Float64 = pa.Field(
-        ge=0, lt=1, description="decay of the moving average; 0: the weights themselves"
-    )
+    average: pl.Float64 = pa.Field(ge=0, lt=1, description="decay of the moving average; 0: the weights themselves")
     replica: pl.Int32 = pa.Field(ge=0)
     accuracy: pl.Float64 = pa.Field(**SHARE)
-    learned: pl.Boolean = pa.Field(
-        description="whether the model is right on sequences like those of training"
-    )
+    learned: pl.Boolean = pa.Field(description="whether the model is right on sequences like those of training")
 
     class Config:
         """One row per model and average."""
@@ -292,9 +303,7 @@ class Incomplete(Result):
     revealed: pl.Float64 = pa.Field(gt=0, le=1)
     replica: pl.Int32 = pa.Field(ge=0)
     accuracy: pl.Float64 = pa.Field(**SHARE)
-    learned: pl.Boolean = pa.Field(
-        description="whether the model is right on sequences like those of training"
-    )
+    learned: pl.Boolean = pa.Field(description="whether the model is right on sequences like those of training")
 
     class Config:
         """One row per model."""
@@ -308,9 +317,7 @@ class _Probed(_Arm):
     replica: pl.Int32 = pa.Field(ge=0)
     accuracy: pl.Float64 = pa.Field(**SHARE)
     sequences: pl.Int32 = pa.Field(ge=1)
-    learned: pl.Boolean = pa.Field(
-        description="whether the model is right on sequences like those of training"
-    )
+    learned: pl.Boolean = pa.Field(description="whether the model is right on sequences like those of training")
 
 
 class OodP(_Probed):
@@ -385,9 +392,7 @@ class AttnMetrics(Result):
     head: pl.Int8 = pa.Field(ge=1)
     last_layer: pl.Boolean
     uniformity: pl.Float64 = pa.Field(description="entropy over log t: 1 is flat", **SHARE)
-    lift_0: pl.Float64 = pa.Field(
-        ge=0, description="weight on visits to state 0 over their share of positions"
-    )
+    lift_0: pl.Float64 = pa.Field(ge=0, description="weight on visits to state 0 over their share of positions")
     lift_S: pl.Float64 = pa.Field(
         ge=0, nullable=True, description="the same for the other end; null if nothing gets there"
     )
@@ -404,9 +409,7 @@ class AttnMetrics(Result):
     pre_reset_blind: pl.Float64 = pa.Field(description="that of the same head blind to states", **SHARE)
     pre_reset_uniform: pl.Float64 = pa.Field(description="that of uniform attention", **SHARE)
     accuracy: pl.Float64 = pa.Field(description="of the model", **SHARE)
-    learned: pl.Boolean = pa.Field(
-        description="whether the model is right on sequences like those of training"
-    )
+    learned: pl.Boolean = pa.Field(description="whether the model is right on sequences like those of training")
 
     class Config:
         """One row per head."""

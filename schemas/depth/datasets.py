@@ -30,18 +30,14 @@ class Sequences(pa.DataFrameModel):
     corpus: pl.Int8 = pa.Field(ge=0)
     seq_id: pl.Int32 = pa.Field(ge=0)
     k: pl.Int8 = pa.Field(ge=0)
-    l: pl.Int8 = pa.Field(ge=0)  # noqa: E741 (the paper's letter)
+    l: pl.Int8 = pa.Field(ge=0)
     d1: pl.Int16 = pa.Field(ge=1)
     d2: pl.Int16 = pa.Field(ge=0)
     hops: pl.Int8 = pa.Field(ge=0, description="lookups that the label takes; 0 but for nested")
     tokens: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16})
     label: pl.Int32 = pa.Field(ge=0)
-    candidates: pl.List = pa.Field(
-        dtype_kwargs={"inner": pl.Int16}, description="answers that the context offers"
-    )
-    right: pl.Int16 = pa.Field(
-        ge=0, description="the pair or example that holds the label; of tm the template"
-    )
+    candidates: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16}, description="answers that the context offers")
+    right: pl.Int16 = pa.Field(ge=0, description="the pair or example that holds the label; of tm the template")
 
     class Config:
         """Exactly these columns, in this order; one row per key."""
@@ -158,18 +154,10 @@ def _chain(f: _Arrays) -> NDArray[np.bool_]:
         going = hop < f.hops
         ok &= ~going | (found.sum(1) == 1)
         at = np.where(going, (found * pairs[:, :, 2]).sum(1), at)
-    return (
-        ok & (at == f.label) & (pairs[:, :, 0] != at[:, None]).all(1) & (f.candidates == at[:, None]).any(1)
-    )
+    return ok & (at == f.label) & (pairs[:, :, 0] != at[:, None]).all(1) & (f.candidates == at[:, None]).any(1)
 
 
-_LABEL_RIGHT = {
-    "sc": _classes,
-    "ic_qa": _lookup,
-    "tm": _template,
-    "ic_tm": _template_in_context,
-    "nested": _chain,
-}
+_LABEL_RIGHT = {"sc": _classes, "ic_qa": _lookup, "tm": _template, "ic_tm": _template_in_context, "nested": _chain}
 
 
 def _apart(f: _Arrays) -> NDArray[np.bool_]:

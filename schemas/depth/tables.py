@@ -28,7 +28,7 @@ class _Shape(Result):
     layers: pl.Int8 = pa.Field(ge=1)
     heads: pl.String = pa.Field(str_matches=r"^\d+(, \d+)*$")
     k: pl.Int8 = pa.Field(ge=0)
-    l: pl.Int8 = pa.Field(ge=0)  # noqa: E741 (the paper's letter)
+    l: pl.Int8 = pa.Field(ge=0)
     hops: pl.Int8 = pa.Field(ge=0)
     sequences: pl.Int32 = pa.Field(ge=1, description="distinct training sequences: N of sc")
 
@@ -40,9 +40,7 @@ class Examples(Result):
     number: pl.Int8 = pa.Field(ge=0)
     dataset: pl.String
     tokens: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16})
-    text: pl.String = pa.Field(
-        str_length={"min_value": 1}, description="questions A, B, ..., answers 1, 2, ..."
-    )
+    text: pl.String = pa.Field(str_length={"min_value": 1}, description="questions A, B, ..., answers 1, 2, ...")
     label: pl.Int32 = pa.Field(ge=0)
     answer: pl.String = pa.Field(str_length={"min_value": 1}, description="the label in the same letters")
     explanation: pl.String = pa.Field(str_length={"min_value": 1})
@@ -115,9 +113,7 @@ class Summary(_Shape):
     context: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
     accuracy_unseen_repetition: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="of AAA")
     accuracy_unseen_token: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
-    steps_to_95: pl.Int32 = pa.Field(
-        ge=1, nullable=True, description="first point at that accuracy; null if never"
-    )
+    steps_to_95: pl.Int32 = pa.Field(ge=1, nullable=True, description="first point at that accuracy; null if never")
     steps: pl.Int32 = pa.Field(ge=1, description="of training")
     chance: pl.Float64 = pa.Field(gt=0, le=1, description="1 / classes, or 1 / answer tokens")
     chance_context: pl.Float64 = pa.Field(gt=0, le=1, nullable=True, description="1 / answers of the context")
@@ -148,8 +144,7 @@ class LearningRates(_Shape):
     accuracy: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="median, on the judged split")
     chosen: pl.Boolean
     place: pl.String = pa.Field(
-        isin=["", "inside", "lowest", "highest", "only"],
-        description="of the chosen rate in its grid; else empty",
+        isin=["", "inside", "lowest", "highest", "only"], description="of the chosen rate in its grid; else empty"
     )
 
     class Config:
@@ -175,9 +170,7 @@ class Accuracy(_Shape):
     n: pl.Int32 = pa.Field(ge=0)
     n_diverged: pl.Int32 = pa.Field(ge=0)
     distinct: pl.Int32 = pa.Field(ge=1, description="different sequences of the split")
-    solved: pl.Float64 = pa.Field(
-        gt=0, le=1, description="accuracy from which a model counts as one that learned"
-    )
+    solved: pl.Float64 = pa.Field(gt=0, le=1, description="accuracy from which a model counts as one that learned")
     n_solved: pl.Int32 = pa.Field(ge=0)
     share: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="n_solved of n and n_diverged")
     share_lo: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="exact binomial interval")
@@ -217,10 +210,7 @@ class Agreement(_Shape):
     head: pl.Int8 = pa.Field(ge=0)
     last_layer: pl.Boolean
     cosine: pl.Float64 = pa.Field(
-        ge=0,
-        le=1 + 1e-9,
-        nullable=True,
-        description="mean over sequences; null if nothing is constructed here",
+        ge=0, le=1 + 1e-9, nullable=True, description="mean over sequences; null if nothing is constructed here"
     )
     cosine_start: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, nullable=True, description="before training")
     right_example: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
@@ -236,9 +226,7 @@ class Agreement(_Shape):
 class Attention(Result):
     """DEP-F3: attention on the probes, trained and constructed; of the last layer only the last query."""
 
-    probe: pl.String = pa.Field(
-        str_matches=r"^([A-Z]+=\d?)+$", description="questions A, B, ..., answers 1, 2, ..."
-    )
+    probe: pl.String = pa.Field(str_matches=r"^([A-Z]+=\d?)+$", description="questions A, B, ..., answers 1, 2, ...")
     run: pl.String
     source: pl.String = pa.Field(isin=["trained", "constructed"])
     replica: pl.Int32 = pa.Field(ge=0, nullable=True, description="null for the construction")

@@ -20,16 +20,12 @@ class Examples(pa.DataFrameModel):
     task: pl.String = pa.Field(isin=["parity", "masked", "next"])
     d: pl.Int16 = pa.Field(ge=2, nullable=True, description="signs of a string")
     k: pl.Int16 = pa.Field(ge=1, nullable=True, description="signs of a parity")
-    depth: pl.Int16 = pa.Field(
-        ge=1, nullable=True, description="parities on the way to a class; 1: sparse parity"
-    )
+    depth: pl.Int16 = pa.Field(ge=1, nullable=True, description="parities on the way to a class; 1: sparse parity")
     grammar: pl.String = pa.Field(nullable=True)
     root: pl.Int16 = pa.Field(ge=7, le=22, nullable=True, description="symbol that sentences derive from")
     rate: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="share of tokens that are selected")
     hide_masked: pl.Boolean = pa.Field(nullable=True, description="whether no selected token is attended to")
-    level: pl.Int16 = pa.Field(
-        ge=1, nullable=True, description="of the spans whose last tokens are asked for"
-    )
+    level: pl.Int16 = pa.Field(ge=1, nullable=True, description="of the spans whose last tokens are asked for")
     length: pl.Int16 = pa.Field(ge=2, nullable=True, description="words of a block of text")
     words: pl.Int16 = pa.Field(ge=6, nullable=True, description="size of the vocabulary of text files")
     files: pl.List = pa.Field(
@@ -37,9 +33,7 @@ class Examples(pa.DataFrameModel):
         nullable=True,
         description="text files that blocks are cut from; null: a generated text",
     )
-    row: pl.Int32 = pa.Field(
-        ge=0, description="number of the string or sentence, or of the student in its replica"
-    )
+    row: pl.Int32 = pa.Field(ge=0, description="number of the string or sentence, or of the student in its replica")
     bits: pl.List = pa.Field(
         dtype_kwargs={"inner": pl.UInt8}, nullable=True, description="of a string: 0 is the sign +1, 1 is -1"
     )
@@ -47,9 +41,7 @@ class Examples(pa.DataFrameModel):
     tokens: pl.List = pa.Field(
         dtype_kwargs={"inner": pl.UInt16}, nullable=True, description="ids of a sentence, padded"
     )
-    shown: pl.List = pa.Field(
-        dtype_kwargs={"inner": pl.UInt16}, nullable=True, description="ids that are shown of it"
-    )
+    shown: pl.List = pa.Field(dtype_kwargs={"inner": pl.UInt16}, nullable=True, description="ids that are shown of it")
     kind: pl.List = pa.Field(
         dtype_kwargs={"inner": pl.UInt8},
         nullable=True,
@@ -58,13 +50,9 @@ class Examples(pa.DataFrameModel):
     replica: pl.Int32 = pa.Field(nullable=True, ge=0, description="of the student")
     student: pl.String = pa.Field(nullable=True, description="its arm and its number among those of that arm")
     batch: pl.Int32 = pa.Field(nullable=True, ge=1, description="strings or sentences of a step")
-    asked: pl.Int32 = pa.Field(
-        nullable=True, ge=1, description="answers kept for a step: as many as any step asks for"
-    )
+    asked: pl.Int32 = pa.Field(nullable=True, ge=1, description="answers kept for a step: as many as any step asks for")
     tau: pl.Float64 = pa.Field(nullable=True, ge=0, description="temperature; 0: most likely classes")
-    teacher: pl.Int32 = pa.Field(
-        nullable=True, ge=0, description="number of the model that answers; null: labels"
-    )
+    teacher: pl.Int32 = pa.Field(nullable=True, ge=0, description="number of the model that answers; null: labels")
     schedule: pl.List = pa.Field(
         dtype_kwargs={"inner": pl.Struct({"checkpoint": pl.Int32, "start": pl.Int32, "end": pl.Int32})},
         nullable=True,
@@ -76,9 +64,7 @@ class Examples(pa.DataFrameModel):
         description="classes answered to what is asked, in its order, step by step; 0 behind the last",
     )
     soft: pl.List = pa.Field(
-        dtype_kwargs={"inner": pl.Float32},
-        nullable=True,
-        description="probabilities answered, class by class",
+        dtype_kwargs={"inner": pl.Float32}, nullable=True, description="probabilities answered, class by class"
     )
 
     class Config:
@@ -94,9 +80,7 @@ class Examples(pa.DataFrameModel):
             (~held | ((pl.col("bits").list.len() == pl.col("d")) & pl.col("label").is_not_null())).alias("ok")
         )
 
-    @pa.dataframe_check(
-        name="a sentence begins with BOS, which is not asked for, and its parts have one length"
-    )
+    @pa.dataframe_check(name="a sentence begins with BOS, which is not asked for, and its parts have one length")
     def begins(cls, data: PolarsData) -> pl.LazyFrame:
         other = (pl.col("part") != "held") | (pl.col("task") == "parity")
         tokens, shown, kind = pl.col("tokens"), pl.col("shown"), pl.col("kind")
@@ -108,20 +92,7 @@ class Examples(pa.DataFrameModel):
 SCHEMA = Examples
 BOS = 3
 # What tells a task from another; the columns that hold it.
-ABOUT = (
-    "task",
-    "d",
-    "k",
-    "depth",
-    "grammar",
-    "root",
-    "rate",
-    "hide_masked",
-    "level",
-    "length",
-    "words",
-    "files",
-)
+ABOUT = ("task", "d", "k", "depth", "grammar", "root", "rate", "hide_masked", "level", "length", "words", "files")
 
 
 def task(entry: Any) -> dict[str, Any]:
@@ -144,7 +115,5 @@ def held(about: dict[str, Any], **columns: NDArray[Any]) -> pl.DataFrame:
     list for each."""
     count = len(next(iter(columns.values())))
     frame = pl.DataFrame({"row": range(count)} | {name: array.tolist() for name, array in columns.items()})
-    same = pl.DataFrame(
-        [{"part": "held"} | {name: value for name, value in about.items() if value is not None}]
-    )
+    same = pl.DataFrame([{"part": "held"} | {name: value for name, value in about.items() if value is not None}])
     return complete(frame.join(same, how="cross"))

@@ -68,8 +68,7 @@ class LearningRates(Result):
     t80: pl.Float64 = FIELD(ge=1, nullable=True, description="mean of the first steps with 80 % of it")
     chosen: pl.Boolean = FIELD(description="is it the best rate of its arm?")
     place: pl.String = FIELD(
-        isin=["", "inside", "lowest", "highest", "only"],
-        description="of the chosen rate in its grid; else empty",
+        isin=["", "inside", "lowest", "highest", "only"], description="of the chosen rate in its grid; else empty"
     )
 
     class Config:
@@ -124,9 +123,7 @@ class Chosen(Result):
     order: pl.Int32 = FIELD(ge=0, description="0: the first checkpoint")
     teacher_step: pl.Int32 = FIELD(ge=0, description="of the checkpoint")
     until: pl.Int32 = FIELD(ge=1, description="student step at which the next one follows, or training ends")
-    accuracy: pl.Float64 = FIELD(
-        **SHARE, nullable=True, description="of the checkpoint; null: before training"
-    )
+    accuracy: pl.Float64 = FIELD(**SHARE, nullable=True, description="of the checkpoint; null: before training")
 
     class Config:
         """One row per student and checkpoint."""
@@ -165,9 +162,7 @@ class NgramSummary(_AfterStep):
     """A-ROB and A-CLOSE: total variation between predictions with and without short windows, over sentences and
     places."""
 
-    measure: pl.String = FIELD(
-        isin=["robust", "close"], description="without the window, or with nothing but it"
-    )
+    measure: pl.String = FIELD(isin=["robust", "close"], description="without the window, or with nothing but it")
     ngram: pl.Int16 = FIELD(ge=2, description="tokens of the window")
     mean: pl.Float64 = FIELD(**SHARE)
     q25: pl.Float64 = FIELD(**SHARE, description="25 % quantile")
@@ -241,9 +236,7 @@ class MajoritySizes(Result):
 class StageCorrelations(Result):
     """TH-L64: exact correlations E f(x) x_j of the network behind stage one, from both starts."""
 
-    mode: pl.String = FIELD(
-        isin=["aligned", "iid"], description="the start: as the proof takes it, or as printed"
-    )
+    mode: pl.String = FIELD(isin=["aligned", "iid"], description="the start: as the proof takes it, or as printed")
     d: pl.Int32 = FIELD(**_D)
     k: pl.Int16 = FIELD(**_K)
     m: pl.Int32 = FIELD(**_M)
@@ -258,9 +251,7 @@ class StageCorrelations(Result):
         gt=0, description="mean absolute correlation inside, from the printed start, by closed form"
     )
     signal: pl.Float64 = FIELD(
-        ge=0,
-        le=1 + 1e-9,
-        description="sum of c_j^2 inside the support over E f(x)^2: its share of the output's square",
+        ge=0, le=1 + 1e-9, description="sum of c_j^2 inside the support over E f(x)^2: its share of the output's square"
     )
 
     class Config:
@@ -277,20 +268,14 @@ class StageWeights(Result):
     m: pl.Int32 = FIELD(**_M)
     batch: pl.Int32 = FIELD(ge=1, description="inputs of the batch")
     seed: pl.Int32 = FIELD(**_SEED)
-    gradient_error: pl.Float64 = FIELD(
-        ge=0, description="largest error of an entry of the gradient, without a"
-    )
+    gradient_error: pl.Float64 = FIELD(ge=0, description="largest error of an entry of the gradient, without a")
     hoeffding: pl.Float64 = FIELD(gt=0, description="its bound with probability 1 - delta")
     weight_error: pl.Float64 = FIELD(ge=0, description="largest error of a weight after the step")
     weight_bound: pl.Float64 = FIELD(ge=0, description="error of the gradient over k |zeta_(k-1)|")
     in_mean: pl.Float64 = FIELD(ge=0, description="mean |w| inside the support after the step")
     off_mean: pl.Float64 = FIELD(ge=0, description="mean |w| outside the support after the step")
-    in_goal: pl.Float64 = FIELD(
-        gt=0, description="|w| inside the support after a step on the whole population"
-    )
-    off_goal: pl.Float64 = FIELD(
-        gt=0, description="|w| outside the support after a step on the whole population"
-    )
+    in_goal: pl.Float64 = FIELD(gt=0, description="|w| inside the support after a step on the whole population")
+    off_goal: pl.Float64 = FIELD(gt=0, description="|w| outside the support after a step on the whole population")
 
     class Config:
         """One row per replica and batch; batches of a replica are nested."""
@@ -332,15 +317,9 @@ class SampleComplexity(Result):
     m_student: pl.Int32 = FIELD(**_M)
     batch: pl.Int32 = FIELD(ge=1, description="inputs of the batch; batches of a replica are nested")
     seed: pl.Int32 = FIELD(**_SEED)
-    frac_neurons: pl.Float64 = FIELD(
-        **SHARE, description="share of neurons whose k largest |entries| are the support"
-    )
-    precision: pl.Float64 = FIELD(
-        **SHARE, description="share of the support among the k largest |entries|, on average"
-    )
-    aggregate_ok: pl.Boolean = FIELD(
-        description="whether the k largest sums of |entries| over neurons are the support"
-    )
+    frac_neurons: pl.Float64 = FIELD(**SHARE, description="share of neurons whose k largest |entries| are the support")
+    precision: pl.Float64 = FIELD(**SHARE, description="share of the support among the k largest |entries|, on average")
+    aggregate_ok: pl.Boolean = FIELD(description="whether the k largest sums of |entries| over neurons are the support")
 
     class Config:
         """One row per replica and batch."""
@@ -369,9 +348,7 @@ class SupportRecovery(Result):
         nullable=True,
         description="batch at which normal noise on the population's gradient leaves the share right",
     )
-    formula: pl.Float64 = FIELD(
-        gt=0, description="k^2 ln(dm/delta), or of labels d^(k-1); constants are left out"
-    )
+    formula: pl.Float64 = FIELD(gt=0, description="k^2 ln(dm/delta), or of labels d^(k-1); constants are left out")
 
     class Config:
         """One row per target and d."""
@@ -383,20 +360,15 @@ class EndToEnd(Result):
     """TH-T23: students after both stages; the first step is on the target, stage two on labels."""
 
     target: pl.String = FIELD(
-        isin=[*MODES, "final"],
-        description="of the first step; final: raw outputs of a teacher behind stage two",
+        isin=[*MODES, "final"], description="of the first step; final: raw outputs of a teacher behind stage two"
     )
     d: pl.Int32 = FIELD(**_D)
     k: pl.Int16 = FIELD(**_K)
     m_student: pl.Int32 = FIELD(**_M)
     batch: pl.Int32 = FIELD(ge=1, description="inputs of the first step")
     seed: pl.Int32 = FIELD(**_SEED)
-    frac_neurons: pl.Float64 = FIELD(
-        **SHARE, description="share of neurons whose k largest |entries| are the support"
-    )
-    precision: pl.Float64 = FIELD(
-        **SHARE, description="share of the support among the k largest |entries|, on average"
-    )
+    frac_neurons: pl.Float64 = FIELD(**SHARE, description="share of neurons whose k largest |entries| are the support")
+    precision: pl.Float64 = FIELD(**SHARE, description="share of the support among the k largest |entries|, on average")
     teacher_accuracy: pl.Float64 = FIELD(
         **SHARE, nullable=True, description="of the teacher behind stage two, at its best"
     )
@@ -423,9 +395,7 @@ class LowerBounds(Result):
         gt=0, description="C(d, k) delta tau_g^2 / 2m: steps after which some parity is not learned"
     )
     progressive_first: pl.Float64 = FIELD(gt=0, description="k^2 ln(dm/delta): samples of stage one")
-    progressive_second: pl.Float64 = FIELD(
-        gt=0, description="2^k d^2 k^4 ln(k/delta) / loss^2: samples of stage two"
-    )
+    progressive_second: pl.Float64 = FIELD(gt=0, description="2^k d^2 k^4 ln(k/delta) / loss^2: samples of stage two")
     one_shot: pl.Float64 = FIELD(gt=0, description="d^(k-1): samples of stage one on labels, as stated")
     one_shot_proof: pl.Float64 = FIELD(gt=0, description="d^(k-1) / m: the same, as the proof ends")
 
@@ -436,11 +406,15 @@ class LowerBounds(Result):
 
 
 TWO_STAGES = {
-    "majority_sizes": MajoritySizes, "stage_correlations": StageCorrelations, "stage_weights": StageWeights,
+    "majority_sizes": MajoritySizes,
+    "stage_correlations": StageCorrelations,
+    "stage_weights": StageWeights,
     "stage_two": StageTwo,
-    "sample_complexity": SampleComplexity, "support_recovery": SupportRecovery, "end_to_end": EndToEnd,
+    "sample_complexity": SampleComplexity,
+    "support_recovery": SupportRecovery,
+    "end_to_end": EndToEnd,
     "lower_bounds": LowerBounds,
-}  # fmt: skip
+}
 
 SCHEMAS = {
     "arms": Arms,
@@ -463,9 +437,7 @@ class GrammarRules(Result):
     grammar: pl.String = FIELD(description="its name; cfg3b_pdcode is cfg3b as the published code has it")
     lhs: pl.Int16 = FIELD(ge=7, le=22, description="symbol that is replaced")
     rule_idx: pl.Int8 = FIELD(ge=0, description="number among the rules of that symbol")
-    rhs: pl.List = FIELD(
-        dtype_kwargs={"inner": pl.Int16}, description="symbols of the next level that replace it"
-    )
+    rhs: pl.List = FIELD(dtype_kwargs={"inner": pl.Int16}, description="symbols of the next level that replace it")
     depth: pl.Int8 = FIELD(ge=0, le=5, description="of the symbol below the root 22")
     level: pl.Int8 = FIELD(ge=2, le=7, description="of the symbol, counted from the leaves, whose level is 1")
     prob: pl.Float64 = FIELD(gt=0, le=1, description="of the rule, given the symbol")
@@ -478,9 +450,7 @@ class GrammarRules(Result):
 
     @pa.dataframe_check(name="the rules of a symbol have probability 1 together")
     def whole(cls, data: PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(
-            ((pl.col("prob").sum().over("grammar", "lhs") - 1).abs() <= 1e-12).alias("ok")
-        )
+        return data.lazyframe.select(((pl.col("prob").sum().over("grammar", "lhs") - 1).abs() <= 1e-12).alias("ok"))
 
     @pa.dataframe_check(name="two or three symbols on the right")
     def short(cls, data: PolarsData) -> pl.LazyFrame:
@@ -497,9 +467,7 @@ class PcfgLengthStats(Result):
     exact: pl.Float64 = FIELD(gt=0, description="from the law of the length")
     sampled: pl.Float64 = FIELD(gt=0, description="of the strings that were drawn")
     n_sampled: pl.Int32 = FIELD(ge=1, description="strings that were drawn")
-    published: pl.Float64 = FIELD(
-        nullable=True, description="percentile in section 4.2.8.3; null: none is printed"
-    )
+    published: pl.Float64 = FIELD(nullable=True, description="percentile in section 4.2.8.3; null: none is printed")
 
     class Config:
         """One row per quantity."""
@@ -571,8 +539,7 @@ class Oracle(Result):
     se: pl.Float64 = FIELD(ge=0, nullable=True, description="standard error of value, over strings")
     n: pl.Int32 = FIELD(ge=0, description="tokens; strings where it is a median; 0: closed form")
     published: pl.Float64 = FIELD(
-        nullable=True,
-        description="of a trained model in the source, read from a graphic where it is not in the text",
+        nullable=True, description="of a trained model in the source, read from a graphic where it is not in the text"
     )
     where: pl.String = FIELD(nullable=True, description="figure or section of the published value")
 

@@ -20,8 +20,7 @@ NETWORKS = ["target", "parent", "pruned"]
 TOKENS = ["start", "[", "]", "(", ")", "{", "}", "<", ">"]
 _KIND = pa.Field(nullable=True, description="kind of the interval; docs/intervals.md")
 _LEARNED = pa.Field(
-    nullable=True,
-    description="did not diverge, and learned its task in distribution; null where that is not known",
+    nullable=True, description="did not diverge, and learned its task in distribution; null where that is not known"
 )
 
 
@@ -70,9 +69,7 @@ class Accuracy(Result):
         ge=0, le=1, nullable=True, description="acc_close on strings that no replica was trained on"
     )
     n_sequences: pl.Int32 = pa.Field(gt=0)
-    unseen_share: pl.Float64 = pa.Field(
-        ge=0, le=1, description="share of the sequences that no replica was trained on"
-    )
+    unseen_share: pl.Float64 = pa.Field(ge=0, le=1, description="share of the sequences that no replica was trained on")
     shortest: pl.Int16 = pa.Field(gt=0, description="length of its shortest sequence")
     longest: pl.Int16 = pa.Field(gt=0)
     n_close: pl.Int32 = pa.Field(gt=0)
@@ -137,9 +134,7 @@ class Variation(Result):
     ci_hi: pl.Float64 = pa.Field(ge=0, nullable=True)
     interval: pl.String = _KIND
     confidence: pl.Float64 = pa.Field(gt=0, lt=1, description="of the interval")
-    random_baseline: pl.Float64 = pa.Field(
-        ge=0, description="closed form for random causal maps of this size"
-    )
+    random_baseline: pl.Float64 = pa.Field(ge=0, description="closed form for random causal maps of this size")
     n_excluded: pl.Int16 = pa.Field(ge=0)
     excluded_reason: pl.String
 
@@ -239,9 +234,7 @@ class Families(Result):
     first: pl.Float64 = pa.Field(
         ge=0, le=1, description="mean weight on the first position: the start token, where it is included"
     )
-    family: pl.String = pa.Field(
-        isin=["current position", "first position"], description="where it looks more"
-    )
+    family: pl.String = pa.Field(isin=["current position", "first position"], description="where it looks more")
 
     class Config:
         """One row per model and convention."""
@@ -300,9 +293,7 @@ class StackCells(Result):
     n: pl.Int32 = pa.Field(ge=0, description="models that did not diverge")
     n_accurate: pl.Int32 = pa.Field(ge=0, description="accurate models among them")
     n_stack_like: pl.Int32 = pa.Field(ge=0, description="stack-like models among the accurate ones")
-    share_lo: pl.Float64 = pa.Field(
-        ge=0, le=1, nullable=True, description="exact binomial interval of their share"
-    )
+    share_lo: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="exact binomial interval of their share")
     share_hi: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="its upper end")
     confidence: pl.Float64 = pa.Field(gt=0, lt=1, description="of both intervals")
 
@@ -428,9 +419,7 @@ class PruningDemo(Result):
 
     run: pl.String = pa.Field(description="the trained target")
     network: pl.String = pa.Field(isin=NETWORKS)
-    candidates: pl.Int8 = pa.Field(
-        ge=1, nullable=True, description="per weight and sign; null for the target"
-    )
+    candidates: pl.Int8 = pa.Field(ge=1, nullable=True, description="per weight and sign; null for the target")
     n_layers: pl.Int8 = pa.Field(ge=1)
     width: pl.Int32 = pa.Field(ge=1, description="hidden units of a network g")
     weights: pl.Int64 = pa.Field(ge=1, description="without embedding and head, zeros included")
@@ -507,8 +496,7 @@ class Ablation(Result):
     layer: pl.Int8 = pa.Field(ge=1, le=4)
     head: pl.Int8 = pa.Field(ge=0)
     mode: pl.String = pa.Field(
-        isin=["uniform", "identity", "zero"],
-        description="what stands in its place: a map, or no attention",
+        isin=["uniform", "identity", "zero"], description="what stands in its place: a map, or no attention"
     )
     acc_before: pl.Float64 = pa.Field(ge=0, le=1)
     acc_after: pl.Float64 = pa.Field(ge=0, le=1, description="nothing is trained again")

@@ -47,9 +47,7 @@ class Configs(Result):
     run: pl.String = FIELD(unique=True)
     family: pl.String = FIELD(description="what it varies")
     model: pl.String = FIELD(description="module of the model")
-    task: pl.String = FIELD(
-        isin=["strings", "automaton"], description="strings to data, or symbols to states"
-    )
+    task: pl.String = FIELD(isin=["strings", "automaton"], description="strings to data, or symbols to states")
     layers: pl.Int8 = FIELD(ge=1, nullable=True, description="of a Transformer")
     heads: pl.Int8 = FIELD(ge=1, nullable=True, description="of a Transformer")
     width: pl.Int16 = FIELD(ge=1)
@@ -97,8 +95,7 @@ class Final(Result):
     interval: pl.String = FIELD(description="its kind")
     n_seq_wrong: pl.Int32 = FIELD(ge=0, description="strings with at least one wrong read")
     disagree: pl.Float64 = FIELD(
-        **SHARE,
-        description="share of reads at which the likeliest token is not the likelier of the data symbols",
+        **SHARE, description="share of reads at which the likeliest token is not the likelier of the data symbols"
     )
 
     class Config:
@@ -136,9 +133,7 @@ class ByDistance(Result):
 
     run: pl.String
     set: pl.String
-    kind: pl.String = FIELD(
-        isin=["write", "info"], description="to the last write, or to the last pair that shows it"
-    )
+    kind: pl.String = FIELD(isin=["write", "info"], description="to the last write, or to the last pair that shows it")
     bin_lo: pl.Int16 = FIELD(ge=1, description="least distance of the bin")
     bin_hi: pl.Int16 = FIELD(ge=1, description="largest distance of the bin")
     n_reads: pl.Int32 = FIELD(ge=1, description="reads of the bin, for each model")
@@ -186,19 +181,13 @@ class Sharpness(Result):
     max_weight: pl.Float64 = FIELD(ge=0, le=1.000001, description="largest weight of a query, on average")
     entropy: pl.Float64 = FIELD(ge=0, description="of a query's weights, in nats, on average")
     sigma: pl.Float64 = FIELD(
-        ge=0,
-        nullable=True,
-        description="R^2 |W_K' W_Q| / sqrt(d_h), R the largest norm of an input: median over heads",
+        ge=0, nullable=True, description="R^2 |W_K' W_Q| / sqrt(d_h), R the largest norm of an input: median over heads"
     )
     bound: pl.Float64 = FIELD(
-        gt=0,
-        le=1,
-        nullable=True,
-        description="Proposition 4's bound on weights of the last query: median over heads",
+        gt=0, le=1, nullable=True, description="Proposition 4's bound on weights of the last query: median over heads"
     )
     slack: pl.Float64 = FIELD(
-        nullable=True,
-        description="least distance of a weight from its bound; null where positions act on scores",
+        nullable=True, description="least distance of a weight from its bound; null where positions act on scores"
     )
 
     class Config:
@@ -213,13 +202,9 @@ class Scatter(Result):
     run: pl.String
     family: pl.String = FIELD(description="what the configuration varies")
     replica: pl.Int32 = FIELD(ge=0)
-    dense_error: pl.Float64 = FIELD(
-        **SHARE, description="share of reads of the dense set that are answered wrongly"
-    )
+    dense_error: pl.Float64 = FIELD(**SHARE, description="share of reads of the dense set that are answered wrongly")
     sparse_error: pl.Float64 = FIELD(**SHARE, description="the same of the sparse set")
-    dense_floor: pl.Float64 = FIELD(
-        gt=0, le=0.5, description="half an error among the reads of the dense set"
-    )
+    dense_floor: pl.Float64 = FIELD(gt=0, le=0.5, description="half an error among the reads of the dense set")
     sparse_floor: pl.Float64 = FIELD(gt=0, le=0.5, description="the same of the sparse set")
 
     class Config:
@@ -251,17 +236,13 @@ class SeedVariance(Result):
 
     set: pl.String
     part: pl.String = FIELD(isin=["data seed", "model seed", "rest"], description="what explains the share")
-    share: pl.Float64 = FIELD(
-        **SHARE, nullable=True, description="of the sum of squares: above 0 for noise as well"
-    )
+    share: pl.Float64 = FIELD(**SHARE, nullable=True, description="of the sum of squares: above 0 for noise as well")
     component: pl.Float64 = FIELD(
         nullable=True,
         description="variance in squared decades, from expected mean squares: unbiased, so that it may be below 0",
     )
     ratio: pl.Float64 = FIELD(nullable=True, description="component of a seed over that of the rest")
-    lo: pl.Float64 = FIELD(
-        nullable=True, description="lower end of the ratio's interval, for normal log errors"
-    )
+    lo: pl.Float64 = FIELD(nullable=True, description="lower end of the ratio's interval, for normal log errors")
     hi: pl.Float64 = FIELD(nullable=True, description="upper end of the ratio's interval")
     interval: pl.String = FIELD(description="its kind")
     n: pl.Int32 = FIELD(ge=0, description="seeds of the part; of the rest, the fewer of both")
@@ -294,9 +275,7 @@ class Pareto(Result):
     n: pl.Int32 = FIELD(ge=1, description="models that learned the training language")
     sparse: pl.Float64 = FIELD(**SHARE, description="median error on the sparse set")
     dense: pl.Float64 = FIELD(**SHARE, description="median error on the dense set")
-    on_front: pl.Boolean = FIELD(
-        description="whether no other configuration is as good on both and better on one"
-    )
+    on_front: pl.Boolean = FIELD(description="whether no other configuration is as good on both and better on one")
 
 
 class SimEval(Result):
@@ -314,16 +293,10 @@ class SimEval(Result):
         ge=0, le=1.000001, nullable=True, description="largest weight of a query, on average"
     )
     entropy: pl.Float64 = FIELD(ge=0, nullable=True, description="of a query's weights, in nats, on average")
-    argmax_last: pl.Float64 = FIELD(
-        **SHARE, nullable=True, description="queries that look most at the last write"
-    )
-    argmax_last_noop: pl.Float64 = FIELD(
-        **SHARE, nullable=True, description="the same, among queries of no-ops"
-    )
+    argmax_last: pl.Float64 = FIELD(**SHARE, nullable=True, description="queries that look most at the last write")
+    argmax_last_noop: pl.Float64 = FIELD(**SHARE, nullable=True, description="the same, among queries of no-ops")
     argmax_right_type: pl.Float64 = FIELD(
-        **SHARE,
-        nullable=True,
-        description="rightly answered no-ops that look most at a write of the right value",
+        **SHARE, nullable=True, description="rightly answered no-ops that look most at a write of the right value"
     )
     value_right_type: pl.Float64 = FIELD(
         **SHARE, nullable=True, description="the same, by weight times the length of the value vector"
@@ -366,9 +339,7 @@ class HeadDistance(Result):
     layer: pl.Int8 = FIELD(ge=1)
     head_a: pl.Int8 = FIELD(ge=1, description="one head")
     head_b: pl.Int8 = FIELD(ge=2, description="another one")
-    distance: pl.Float64 = FIELD(
-        ge=0, description="Frobenius norm of the difference, over the root of the length"
-    )
+    distance: pl.Float64 = FIELD(ge=0, description="Frobenius norm of the difference, over the root of the length")
 
     class Config:
         """One row per pair."""
@@ -447,12 +418,8 @@ class DriftSummary(Result):
     switch_observed: pl.Int16 = FIELD(ge=1, nullable=True, description="from attention weights")
     agree: pl.Boolean = FIELD(description="whether the two are the same")
     on_write_at_end: pl.Boolean = FIELD(description="whether the last query looks most at the last write")
-    recent_mass_at_end: pl.Float64 = FIELD(
-        **SHARE, description="weight of the last query on the last 32 positions"
-    )
-    right_at_end: pl.Boolean = FIELD(
-        description="whether the last state is right on the input and on its swapped twin"
-    )
+    recent_mass_at_end: pl.Float64 = FIELD(**SHARE, description="weight of the last query on the last 32 positions")
+    right_at_end: pl.Boolean = FIELD(description="whether the last state is right on the input and on its swapped twin")
 
     class Config:
         """One row per model."""
@@ -470,9 +437,7 @@ class Autopsy(Result):
     n_wrong: pl.Int32 = FIELD(ge=0, description="wrong answers among the reads that were searched")
     n_right: pl.Int32 = FIELD(ge=0, description="right ones")
     mended: pl.Float64 = FIELD(
-        **SHARE,
-        nullable=True,
-        description="wrong answers that are right once attention is on the last write alone",
+        **SHARE, nullable=True, description="wrong answers that are right once attention is on the last write alone"
     )
     kept: pl.Float64 = FIELD(**SHARE, nullable=True, description="right answers that then stay right")
     votes_wrong: pl.Float64 = FIELD(
@@ -482,14 +447,9 @@ class Autopsy(Result):
     )
     votes_right: pl.Float64 = FIELD(**SHARE, nullable=True, description="the same of right answers")
     on_write_wrong: pl.Float64 = FIELD(
-        ge=0,
-        le=1.000001,
-        nullable=True,
-        description="weight on the last write at wrong answers, mean over heads",
+        ge=0, le=1.000001, nullable=True, description="weight on the last write at wrong answers, mean over heads"
     )
-    on_write_right: pl.Float64 = FIELD(
-        ge=0, le=1.000001, nullable=True, description="the same of right answers"
-    )
+    on_write_right: pl.Float64 = FIELD(ge=0, le=1.000001, nullable=True, description="the same of right answers")
 
     class Config:
         """One row per model and set."""
@@ -570,16 +530,12 @@ class LmEval(Result):
     n_params: pl.Int64 = pa.Field(ge=0, nullable=True, description="trained numbers of a model")
     length: pl.Int16 = pa.Field(ge=4, description="tokens of the string that is asked about")
     n: pl.Int32 = pa.Field(ge=1, description="strings")
-    n_correct: pl.Int32 = pa.Field(
-        ge=0, nullable=True, description="strings for which the right state scores higher"
-    )
+    n_correct: pl.Int32 = pa.Field(ge=0, nullable=True, description="strings for which the right state scores higher")
     accuracy: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="their share")
     strict: pl.Float64 = pa.Field(
         ge=0, le=1, nullable=True, description="share for which the right state leads all words"
     )
-    expected: pl.Float64 = pa.Field(
-        ge=0, le=1, nullable=True, description="accuracy of a rule by the law of strings"
-    )
+    expected: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="accuracy of a rule by the law of strings")
     told: pl.Float64 = pa.Field(
         ge=0, le=1, nullable=True, description="accuracy of a stand-in on stories like those of training"
     )
@@ -616,19 +572,37 @@ class Addition(Result):
 
 
 THEORY = {
-    "machines": Machines, "dilution": Dilution, "ngram_law": NgramLaw, "probe_scores": ProbeScores, "lm_eval": LmEval,
+    "machines": Machines,
+    "dilution": Dilution,
+    "ngram_law": NgramLaw,
+    "probe_scores": ProbeScores,
+    "lm_eval": LmEval,
     "addition": Addition,
-}  # fmt: skip
+}
 # ---------------------------------------------------------------------------------------------------
 
 
 SCHEMAS = {
-    "data_stats": DataStats, "configs": Configs, "final": Final, "curves": Curves, "by_distance": ByDistance,
-    "violin": Violin, "sharpness": Sharpness, "scatter": Scatter, "seed_factorial": SeedFactorial,
+    "data_stats": DataStats,
+    "configs": Configs,
+    "final": Final,
+    "curves": Curves,
+    "by_distance": ByDistance,
+    "violin": Violin,
+    "sharpness": Sharpness,
+    "scatter": Scatter,
+    "seed_factorial": SeedFactorial,
     "seed_variance": SeedVariance,
-    "ngram": Ngram, "pareto": Pareto, "sim_eval": SimEval, "sim_maps": SimMaps,
-    "heads": Heads, "head_distance": HeadDistance, "weight_norms": WeightNorms, "drift": Drift,
+    "ngram": Ngram,
+    "pareto": Pareto,
+    "sim_eval": SimEval,
+    "sim_maps": SimMaps,
+    "heads": Heads,
+    "head_distance": HeadDistance,
+    "weight_norms": WeightNorms,
+    "drift": Drift,
     "drift_summary": DriftSummary,
     "autopsy": Autopsy,
-    **THEORY, "comparisons": Comparisons,
-}  # fmt: skip
+    **THEORY,
+    "comparisons": Comparisons,
+}

@@ -70,9 +70,7 @@ class Annulus(Result):
 
     R: pl.Float64 = pa.Field(gt=0)
     r: pl.Float64 = pa.Field(gt=0, lt=0.5)
-    max_ip: pl.Float64 = pa.Field(
-        gt=0, description="largest |<gradient, u>| on the circle, u away from tau_*"
-    )
+    max_ip: pl.Float64 = pa.Field(gt=0, description="largest |<gradient, u>| on the circle, u away from tau_*")
     kappa_min: pl.Float64 = pa.Field(description="-8 log(max_ip) / R^2")
     limit: pl.Float64 = pa.Field(description="4 ((1/2 - r)/(1 - r))^2")
     b_over_R: pl.Float64 = pa.Field(description="where the largest is attained")
@@ -190,9 +188,7 @@ class Continued(Result):
     optimizer: pl.String = pa.Field(isin=[GD, NEWTON])
     eta: pl.Float64 = pa.Field(gt=0)
     steps: pl.Float64 = pa.Field(gt=0)
-    walked: pl.Int64 = pa.Field(
-        gt=0, nullable=True, description="steps of the path that was walked, if one was"
-    )
+    walked: pl.Int64 = pa.Field(gt=0, nullable=True, description="steps of the path that was walked, if one was")
 
     class Config:
         """One row per path."""
@@ -217,9 +213,7 @@ class GrowthFits(Result):
     power: pl.Float64 = pa.Field(description="b, 0 without a correction")
     intercept: pl.Float64
     largest_residual: pl.Float64 = pa.Field(ge=0)
-    aicc: pl.Float64 = pa.Field(
-        description="Akaike's criterion for small samples; a smaller one is preferred"
-    )
+    aicc: pl.Float64 = pa.Field(description="Akaike's criterion for small samples; a smaller one is preferred")
 
     class Config:
         """One row per fit."""
@@ -271,9 +265,7 @@ class GaussFinal(_GaussRun):
 
     fresh_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null where diverged")
     lowest_loss: pl.Float64 = pa.Field(
-        ge=0,
-        nullable=True,
-        description="the lowest of the losses during the run, each on samples that were fresh then",
+        ge=0, nullable=True, description="the lowest of the losses during the run, each on samples that were fresh then"
     )
     min_dist: pl.Float64 = pa.Field(ge=0)
     final_dist: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null where diverged")
@@ -315,9 +307,7 @@ class GaussVariants(GaussFinal):
 
     optimizer: pl.String = pa.Field(isin=[GD, NGD, *FURTHER])
     limit: pl.Float64 = pa.Field(gt=0, nullable=True, description="longest gradient of a sample; null: none")
-    clip: pl.Float64 = pa.Field(
-        gt=0, nullable=True, description="largest |log-ratio| of a sample; null: none"
-    )
+    clip: pl.Float64 = pa.Field(gt=0, nullable=True, description="largest |log-ratio| of a sample; null: none")
 
     class Config:
         """One row per run."""
@@ -332,9 +322,7 @@ class GaussVariantsSelected(Result):
     loss: pl.String = pa.Field(isin=LOSSES)
     optimizer: pl.String = pa.Field(isin=[GD, NGD, *FURTHER])
     limit: pl.Float64 = pa.Field(gt=0, nullable=True, description="longest gradient of a sample; null: none")
-    clip: pl.Float64 = pa.Field(
-        gt=0, nullable=True, description="largest |log-ratio| of a sample; null: none"
-    )
+    clip: pl.Float64 = pa.Field(gt=0, nullable=True, description="largest |log-ratio| of a sample; null: none")
     n: pl.Int32 = pa.Field(gt=0)
     eta: pl.Float64 = pa.Field(gt=0)
     at_edge: pl.Boolean = pa.Field(description="eta is the least or the largest that was tried")
@@ -397,9 +385,7 @@ class DigitsNoise(Result):
 
     @pa.dataframe_check(name="64 means, 64 x 64 covariances")
     def lengths(cls, data: PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(
-            (pl.col("mean").list.len() == 64) & (pl.col("cov").list.len() == 64 * 64)
-        )
+        return data.lazyframe.select((pl.col("mean").list.len() == 64) & (pl.col("cov").list.len() == 64 * 64))
 
 
 _IMAGE_RUN = ["dataset", "q_kind", "loss", "optimizer", "eta", "seed"]
@@ -426,22 +412,14 @@ class DigitsRuns(_ImageRun):
     step: pl.Int32 = pa.Field(ge=1)
     train_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="all training images, as minimised")
     test_loss: pl.Float64 = pa.Field(ge=0, nullable=True)
-    train_nce_loss: pl.Float64 = pa.Field(
-        ge=0, nullable=True, description="not clipped, whatever is minimised"
-    )
-    min_train_loss: pl.Float64 = pa.Field(
-        ge=0, nullable=True, description="smallest so far, before divergence"
-    )
-    batch_loss: pl.Float64 = pa.Field(
-        ge=0, nullable=True, description="mean over the batches since the point before"
-    )
+    train_nce_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="not clipped, whatever is minimised")
+    min_train_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="smallest so far, before divergence")
+    batch_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="mean over the batches since the point before")
     clip_fraction: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
     grad_norm: pl.Float64 = pa.Field(
         ge=0, nullable=True, description="of the gradient on a batch, mean since the point before"
     )
-    skipped: pl.Int32 = pa.Field(
-        ge=0, description="updates since the point before without a gradient to normalise"
-    )
+    skipped: pl.Int32 = pa.Field(ge=0, description="updates since the point before without a gradient to normalise")
     diverged: pl.Boolean
 
     class Config:

@@ -32,14 +32,10 @@ class Documents(pa.DataFrameModel):
     words: pl.Int16 = pa.Field(ge=1, description="words of a topic, v")
     p_mask: pl.Float64 = pa.Field(gt=0, lt=1, description="probability that a position is masked")
     p_keep: pl.Float64 = pa.Field(ge=0, lt=1, description="probability that a masked position stays")
-    p_random: pl.Float64 = pa.Field(
-        ge=0, lt=1, description="probability that a masked position shows a random id"
-    )
+    p_random: pl.Float64 = pa.Field(ge=0, lt=1, description="probability that a masked position shows a random id")
     theta: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float32}, description="shares of topics")
     tokens: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16}, description="ids of words, from 1 to T v")
-    thesis_at: pl.List = pa.Field(
-        dtype_kwargs={"inner": pl.Int16}, description="masked positions, as the thesis masks"
-    )
+    thesis_at: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16}, description="masked positions, as the thesis masks")
     thesis_shown: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16}, description="ids that they show")
     released_at: pl.List = pa.Field(
         dtype_kwargs={"inner": pl.Int16}, description="masked positions, as the released code masks"
@@ -63,9 +59,7 @@ class Documents(pa.DataFrameModel):
     def shares(cls, data: PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select((pl.col("theta").list.sum() - 1).abs() <= 1e-5)
 
-    @pa.dataframe_check(
-        name="at least one position is masked, each within the document, and each shows an id"
-    )
+    @pa.dataframe_check(name="at least one position is masked, each within the document, and each shows an id")
     def masks(cls, data: PolarsData) -> pl.LazyFrame:
         size = pl.col("topics").cast(pl.Int32) * pl.col("words")
         right = pl.lit(True)
@@ -90,9 +84,7 @@ class Texts(pa.DataFrameModel):
     theta: pl.List = pa.Field(
         dtype_kwargs={"inner": pl.Float32}, description="shares of topics; empty where nobody knows them"
     )
-    tokens: pl.List = pa.Field(
-        dtype_kwargs={"inner": pl.Int16}, description="ids of words between CLS 2 and SEP 3"
-    )
+    tokens: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16}, description="ids of words between CLS 2 and SEP 3")
     at: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16}, description="masked positions")
     shown: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16}, description="ids that they show")
 
@@ -115,9 +107,7 @@ class Texts(pa.DataFrameModel):
         theta = pl.col("theta").list
         return data.lazyframe.select((theta.len() == 0) | ((theta.sum() - 1).abs() <= 1e-5))
 
-    @pa.dataframe_check(
-        name="at least one position is masked, each within the document, and each shows an id"
-    )
+    @pa.dataframe_check(name="at least one position is masked, each within the document, and each shows an id")
     def masks(cls, data: PolarsData) -> pl.LazyFrame:
         at, shown = pl.col("at").list, pl.col("shown").list
         right = (at.len() >= 1) & (at.len() == shown.len()) & (at.min() >= 1) & (shown.min() >= 1)

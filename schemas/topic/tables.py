@@ -37,18 +37,14 @@ class _Blocks(Result):
     diff_mean: pl.Float64 = FIELD(description="mean of different-topic entries")
     diff_std: pl.Float64 = FIELD(ge=0, description="their standard deviation")
     auc: pl.Float64 = FIELD(
-        **SHARE,
-        description="probability that a same-topic entry off the diagonal is above a different-topic entry",
+        **SHARE, description="probability that a same-topic entry off the diagonal is above a different-topic entry"
     )
     block_sum_same: pl.Float64 = FIELD(description="sum of a row's same-topic entries, mean over rows")
     block_sum_diff: pl.Float64 = FIELD(description="the same of each other topic")
     top_share: pl.Float64 = FIELD(
-        **SHARE,
-        description="largest same-topic entry of a row over all of them, by size: 1 / v in an even block",
+        **SHARE, description="largest same-topic entry of a row over all of them, by size: 1 / v in an even block"
     )
-    top_is_self: pl.Float64 = FIELD(
-        **SHARE, description="share of rows whose largest same-topic entry is diagonal"
-    )
+    top_is_self: pl.Float64 = FIELD(**SHARE, description="share of rows whose largest same-topic entry is diagonal")
     top_distinct: pl.Float64 = FIELD(
         **SHARE, description="columns that hold the largest same-topic entry of a row, over rows"
     )
@@ -89,9 +85,7 @@ class PairShares(Result):
     """Shares of ordered pairs of tokens by category, in START and the first 99 words of all training documents."""
 
     label_offset: pl.Int8 = FIELD(isin=[0, 4], description="0: labels by word; 4: by token id, four too far")
-    category: pl.String = FIELD(
-        isin=CATEGORIES, description="words of a pair: the same, of one topic, or of two"
-    )
+    category: pl.String = FIELD(isin=CATEGORIES, description="words of a pair: the same, of one topic, or of two")
     pair_share: pl.Float64 = FIELD(**SHARE, description="share of all pairs")
 
     class Config:
@@ -104,17 +98,11 @@ class Configs(_Keyed):
     """Every model, how it was trained, and its loss on held-out documents."""
 
     replica: pl.Int32 = FIELD(ge=0, description="seed")
-    model: pl.String = FIELD(
-        isin=["M1", "M2", "M3"], description="trained embeddings, one-hot, or uniform attention"
-    )
-    loss: pl.String = FIELD(
-        isin=["ce", "sq_sum", "sq_mean"], description="cross-entropy, or squared distance"
-    )
+    model: pl.String = FIELD(isin=["M1", "M2", "M3"], description="trained embeddings, one-hot, or uniform attention")
+    loss: pl.String = FIELD(isin=["ce", "sq_sum", "sq_mean"], description="cross-entropy, or squared distance")
     optimiser: pl.String = FIELD(isin=["adam", "sgd"], description="update rule")
     l2: pl.Float64 = FIELD(ge=0, description="weight of the sum of squares of all trained numbers")
-    masking: pl.String = FIELD(
-        isin=["thesis", "released"], description="as the thesis masks, or the released code"
-    )
+    masking: pl.String = FIELD(isin=["thesis", "released"], description="as the thesis masks, or the released code")
     trained: pl.String = FIELD(description="trained parameters")
     width: pl.Int16 = FIELD(ge=1, description="dimension of embeddings")
     std: pl.Float64 = FIELD(gt=0, description="standard deviation of initial matrices")
@@ -150,14 +138,10 @@ class ClosedForm(_Blocks):
     """X1: the optimum of uniform attention with squared loss on the documents, and a solver that finds it again."""
 
     dataset: pl.String = FIELD(description="its entry")
-    masking: pl.String = FIELD(
-        isin=["thesis", "released"], description="as the thesis masks, or the released code"
-    )
+    masking: pl.String = FIELD(isin=["thesis", "released"], description="as the thesis masks, or the released code")
     intercept: pl.Boolean = FIELD(description="whether there is b_V")
     l2: pl.Float64 = FIELD(ge=0, description="weight of the sum of squares of all entries")
-    train_loss: pl.Float64 = FIELD(
-        ge=0, description="squared distance summed over outputs, without the penalty"
-    )
+    train_loss: pl.Float64 = FIELD(ge=0, description="squared distance summed over outputs, without the penalty")
     held_loss: pl.Float64 = FIELD(ge=0, description="the same on held-out documents")
     solver_gap: pl.Float64 = FIELD(
         ge=0, description="largest distance of an entry from that of conjugate gradients on the same loss"
@@ -190,9 +174,7 @@ class GramStats(_Keyed, _Blocks):
     """MT1 of the Gram matrix of trained embeddings and of initial ones, and cosines of pairs of different words."""
 
     replica: pl.Int32 = FIELD(ge=0, description="seed")
-    matrix: pl.String = FIELD(
-        isin=["Gram", "Gram_init"], description="of trained embeddings, or of initial ones"
-    )
+    matrix: pl.String = FIELD(isin=["Gram", "Gram_init"], description="of trained embeddings, or of initial ones")
     cos_same: pl.Float64 = FIELD(ge=-1, le=1, description="mean cosine of words of one topic")
     cos_diff: pl.Float64 = FIELD(ge=-1, le=1, description="mean cosine of words of different topics")
     diag_least: pl.Float64 = FIELD(ge=0, description="smallest entry of the diagonal")
@@ -209,15 +191,9 @@ class Attention(_Keyed):
 
     replica: pl.Int32 = FIELD(ge=0, description="seed")
     label_offset: pl.Int8 = FIELD(isin=[0, 4], description="0: labels by word; 4: by token id, four too far")
-    norm: pl.String = FIELD(
-        isin=["raw", "norm100"], description="norm100: times tokens of the document / 100"
-    )
-    category: pl.String = FIELD(
-        isin=CATEGORIES, description="words of a pair: the same, of one topic, or of two"
-    )
-    mean_attn: pl.Float64 = FIELD(
-        ge=0, nullable=True, description="mean attention weight; null without pairs"
-    )
+    norm: pl.String = FIELD(isin=["raw", "norm100"], description="norm100: times tokens of the document / 100")
+    category: pl.String = FIELD(isin=CATEGORIES, description="words of a pair: the same, of one topic, or of two")
+    mean_attn: pl.Float64 = FIELD(ge=0, nullable=True, description="mean attention weight; null without pairs")
     n_pairs: pl.Int64 = FIELD(ge=0, description="ordered pairs of positions")
     pair_share: pl.Float64 = FIELD(**SHARE, description="share of all pairs")
 
@@ -283,19 +259,13 @@ class StageMetrics(_Keyed):
     """When norms begin to grow: from a tenth of their growth."""
 
     replica: pl.Int32 = FIELD(ge=0, description="seed")
-    s_v10: pl.Int32 = FIELD(
-        ge=1, nullable=True, description="first step with a tenth of the growth of values"
-    )
+    s_v10: pl.Int32 = FIELD(ge=1, nullable=True, description="first step with a tenth of the growth of values")
     s_k10: pl.Int32 = FIELD(ge=1, nullable=True, description="the same of keys")
     s_q10: pl.Int32 = FIELD(ge=1, nullable=True, description="the same of queries")
     fv_at_sk10: pl.Float64 = FIELD(
-        **SHARE,
-        nullable=True,
-        description="share of their growth that values have behind them where keys begin",
+        **SHARE, nullable=True, description="share of their growth that values have behind them where keys begin"
     )
-    k_frac_400: pl.Float64 = FIELD(
-        **SHARE, nullable=True, description="norm of keys after 400 steps over its largest"
-    )
+    k_frac_400: pl.Float64 = FIELD(**SHARE, nullable=True, description="norm of keys after 400 steps over its largest")
     v_frac_400: pl.Float64 = FIELD(**SHARE, nullable=True, description="the same of values")
 
     class Config:
@@ -345,15 +315,11 @@ class Stage2Optimum(Result):
     lo_printed: pl.Float64 = FIELD(ge=0, description="lower end of the theorem's interval of gamma or beta")
     lo_proof: pl.Float64 = FIELD(ge=0, description="the same as the proof gives it")
     hi: pl.Float64 = FIELD(gt=0, description="upper end")
-    lambda5: pl.Float64 = FIELD(
-        gt=0, nullable=True, description="bound of the optimal alpha / beta; none for blocks"
-    )
+    lambda5: pl.Float64 = FIELD(gt=0, nullable=True, description="bound of the optimal alpha / beta; none for blocks")
     inside: pl.Boolean = FIELD(description="whether the optimum is where both forms of the theorem say")
     grid_min: pl.Float64 = FIELD(ge=0, le=1, nullable=True, description="least loss on the grid")
     grid_max: pl.Float64 = FIELD(ge=0, le=1, nullable=True, description="largest loss on the grid")
-    level: pl.Float64 = FIELD(
-        ge=0, le=1, nullable=True, description="loss up to which a point is in the lowest part"
-    )
+    level: pl.Float64 = FIELD(ge=0, le=1, nullable=True, description="loss up to which a point is in the lowest part")
     n_low: pl.Int32 = FIELD(ge=0, description="points in the lowest part")
     alpha_low: pl.Float64 = FIELD(gt=0, nullable=True, description="smallest alpha of the lowest part")
     alpha_high: pl.Float64 = FIELD(gt=0, nullable=True, description="largest alpha of it")
@@ -363,9 +329,7 @@ class Stage2Optimum(Result):
     gamma_high: pl.Float64 = FIELD(gt=0, nullable=True, description="largest gamma of it")
     ratio_high: pl.Float64 = FIELD(gt=0, nullable=True, description="largest alpha / beta of it")
     gamma_gap: pl.Float64 = FIELD(
-        ge=0,
-        nullable=True,
-        description="of blocks: largest distance of the loss to that at alpha = beta = gamma",
+        ge=0, nullable=True, description="of blocks: largest distance of the loss to that at alpha = beta = gamma"
     )
 
     class Config:
@@ -380,9 +344,13 @@ MODELS = ["NLM-0", "NLM-1", "NLM-2", "NLM-3", "NLM-4", "pretrained", "pretrained
 PHI = ["true", "lda"]
 ASSIGN = ["one", "multi"]
 MEASURES = [
-    "cosine, word table", "dot product, word table", "cosine, layer output", "dot product, layer output",
-    "attention, raw", "attention, debiased",
-]  # fmt: skip
+    "cosine, word table",
+    "dot product, word table",
+    "cosine, layer output",
+    "dot product, layer output",
+    "attention, raw",
+    "attention, debiased",
+]
 
 
 class LdaFit(Result):
@@ -395,10 +363,11 @@ class LdaFit(Result):
     elbo: pl.Float64 = FIELD(description="bound on the log-likelihood of all documents, in nats")
     n_iter: pl.Int32 = FIELD(ge=1, description="passes over the corpus")
     matched_overlap: pl.Float64 = FIELD(
-        **SHARE, nullable=True,
+        **SHARE,
+        nullable=True,
         description="sum of min(p, q) over words, mean over topics that are matched one to one with the true ones; "
         "null where nobody knows these",
-    )  # fmt: skip
+    )
 
     class Config:
         """One row per fit."""
@@ -449,9 +418,7 @@ class Kinship(_Compared):
     same: pl.Float64 = FIELD(description="mean over pairs of different words that share a topic")
     different: pl.Float64 = FIELD(description="mean over pairs of words that share none")
     difference: pl.Float64 = FIELD(description="same - different")
-    ratio: pl.Float64 = FIELD(
-        nullable=True, description="same / different; null where the latter is nearly 0"
-    )
+    ratio: pl.Float64 = FIELD(nullable=True, description="same / different; null where the latter is nearly 0")
     n_same: pl.Int64 = FIELD(gt=0, description="pairs: of words, or of positions in documents")
     n_different: pl.Int64 = FIELD(gt=0, description="pairs without a common topic")
 
@@ -471,9 +438,7 @@ class WordPairs(_Compared):
     n_pairs: pl.Int32 = FIELD(gt=0, description="pairs of words")
     kin_share: pl.Float64 = FIELD(**SHARE, description="share of them that are same-topic pairs")
     mean_attention: pl.Float64 = FIELD(
-        nullable=True,
-        ge=0,
-        description="debiased; null where no pair stands together in a document that was read",
+        nullable=True, ge=0, description="debiased; null where no pair stands together in a document that was read"
     )
     mean_cosine: pl.Float64 = FIELD(nullable=True, description="of embeddings; null where there are none")
 
@@ -560,14 +525,30 @@ class PublishedKinship(Result):
 
 
 LANGUAGE = {
-    "lda_fit": LdaFit, "lda_topics": LdaTopics, "kinship": Kinship, "word_pairs": WordPairs, "word_map": WordMap,
-    "layer_norms": LayerNorms, "turns": Turns, "published_kinship": PublishedKinship,
-}  # fmt: skip
+    "lda_fit": LdaFit,
+    "lda_topics": LdaTopics,
+    "kinship": Kinship,
+    "word_pairs": WordPairs,
+    "word_map": WordMap,
+    "layer_norms": LayerNorms,
+    "turns": Turns,
+    "published_kinship": PublishedKinship,
+}
 
 SCHEMAS = LANGUAGE | {
-    "doc_moments": DocMoments, "pair_shares": PairShares, "configs": Configs, "block_stats": BlockStats,
-    "closed_form": ClosedForm, "matrices": Matrices, "gram_stats": GramStats, "attention": Attention,
-    "averages": Averages, "norms": Norms, "value_turns": ValueTurns, "stage_metrics": StageMetrics,
+    "doc_moments": DocMoments,
+    "pair_shares": PairShares,
+    "configs": Configs,
+    "block_stats": BlockStats,
+    "closed_form": ClosedForm,
+    "matrices": Matrices,
+    "gram_stats": GramStats,
+    "attention": Attention,
+    "averages": Averages,
+    "norms": Norms,
+    "value_turns": ValueTurns,
+    "stage_metrics": StageMetrics,
     "comparisons": Comparisons,
-    "landscape": Landscape, "stage2_opt": Stage2Optimum,
-}  # fmt: skip
+    "landscape": Landscape,
+    "stage2_opt": Stage2Optimum,
+}

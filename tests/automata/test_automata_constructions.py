@@ -20,9 +20,13 @@ from pipeline.studies.automata.theory import cascades, counters, gadgets, gridwo
 
 NAN = float("nan")
 MODULES: dict[str, Any] = {
-    "gadgets": gadgets, "prefix": prefix, "counters": counters, "groups": groups, "cascades": cascades,
+    "gadgets": gadgets,
+    "prefix": prefix,
+    "counters": counters,
+    "groups": groups,
+    "cascades": cascades,
     "gridworld": gridworld,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("module", MODULES)

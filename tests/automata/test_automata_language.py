@@ -93,9 +93,7 @@ def test_sizes_of_the_table() -> None:
     semigroups = {"grid4": 17, "grid9": 212, "c6": 6, "c2p3": 8, "d6": 6, "d8": 8, "q8": 8, "s5": 120}
     for name, size in semigroups.items():
         assert len(automata.semigroup(automaton(name).maps) or []) == size
-    factors = {
-        name: automata.factors(automata.generated(automaton(name).maps)) for name in automata.TASKS[3:]
-    }
+    factors = {name: automata.factors(automata.generated(automaton(name).maps)) for name in automata.TASKS[3:]}
     assert factors["c6"] in (["C2", "C3"], ["C3", "C2"]) and factors["c8"] == ["C2"] * 3
     assert sorted(factors["s4"]) == ["C2", "C2", "C2", "C3"] and sorted(factors["a4"]) == ["C2", "C2", "C3"]
     assert factors["a5"] == ["A5"] and factors["s5"] == ["C2", "A5"] and factors["q8"] == ["C2"] * 3
@@ -110,12 +108,7 @@ def test_sizes_of_the_table() -> None:
 
 
 def test_order_profiles() -> None:
-    profiles = {
-        "d6": {1: 1, 2: 3, 3: 2},
-        "d8": {1: 1, 2: 5, 4: 2},
-        "a4": {1: 1, 2: 3, 3: 8},
-        "q8": {1: 1, 2: 1, 4: 6},
-    }
+    profiles = {"d6": {1: 1, 2: 3, 3: 2}, "d8": {1: 1, 2: 5, 4: 2}, "a4": {1: 1, 2: 3, 3: 8}, "q8": {1: 1, 2: 1, 4: 6}}
     for name, profile in profiles.items():
         assert automata.generated(automaton(name).maps).orders() == profile
 
@@ -132,11 +125,23 @@ def test_the_first_entry_of_s5_is_partially_observed() -> None:
 @pytest.mark.parametrize(
     ("name", "length", "percent"),
     [
-        ("c7", 9, 100 / 7), ("d6", 100, 17.2), ("d8", 100, 25.3), ("d6", 40, 18.1), ("d8", 16, 26.6), ("q8", 100, 12.8),
-        ("a4", 100, 9.4), ("a5", 40, 3.3), ("s4", 16, 5.5), ("s5", 100, 1.2), ("grid4", 100, 26.0), ("grid9", 16, 29.2),
-        ("abab1", 40, 100.0), ("c4-zero", 40, 75.0), ("abab2", 40, 87.0),
+        ("c7", 9, 100 / 7),
+        ("d6", 100, 17.2),
+        ("d8", 100, 25.3),
+        ("d6", 40, 18.1),
+        ("d8", 16, 26.6),
+        ("q8", 100, 12.8),
+        ("a4", 100, 9.4),
+        ("a5", 40, 3.3),
+        ("s4", 16, 5.5),
+        ("s5", 100, 1.2),
+        ("grid4", 100, 26.0),
+        ("grid9", 16, 29.2),
+        ("abab1", 40, 100.0),
+        ("c4-zero", 40, 75.0),
+        ("abab2", 40, 87.0),
     ],
-)  # fmt: skip
+)
 def test_constant_predictors(name: str, length: int, percent: float) -> None:
     assert 100 * automata.constant_accuracy(name, length) == pytest.approx(percent, abs=0.7)
 
@@ -151,9 +156,7 @@ def test_samples_follow_the_exact_law_of_labels(name: str) -> None:
     of = task(name)
     tokens, states = automata.sample(name, 6, 20_000, np.random.default_rng(1))
     assert (simulate(of.automaton, tokens) == states).all()
-    frequencies = (
-        np.stack([np.bincount(of.observe[states[:, t]], minlength=of.labels) for t in range(6)]) / 20_000
-    )
+    frequencies = np.stack([np.bincount(of.observe[states[:, t]], minlength=of.labels) for t in range(6)]) / 20_000
     assert np.abs(frequencies - automata.label_law(name, 6)).max() < 0.02
 
 
@@ -199,7 +202,7 @@ def test_algorithm_1_on_all_inputs(S: int) -> None:
         (lambda: automata.cascade(automaton("dyck42")), "dyck42: a cascade needs a move for every state and symbol"),
         (lambda: automata.generated([(0, 0)]), "is not a permutation of 0..1"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_line(call: object, message: str) -> None:
     with pytest.raises(SandglassError) as error:
         call()  # type: ignore[operator]

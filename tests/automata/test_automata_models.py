@@ -23,9 +23,7 @@ def spec(position: str = "sin", inputs: int = 4, outputs: int = 3) -> gpt.Spec:
 def weights(module: Any, shape: Any, replicas: int = 2, scale: float = 8.0) -> dict[str, torch.Tensor]:
     """Random weights, large enough that what a model says depends on all that it sees."""
     drawn = [module.initial(shape, np.random.default_rng(r)) for r in range(replicas)]
-    return {
-        name: torch.from_numpy(scale * np.stack([each[name] for each in drawn])).float() for name in drawn[0]
-    }
+    return {name: torch.from_numpy(scale * np.stack([each[name] for each in drawn])).float() for name in drawn[0]}
 
 
 @pytest.mark.parametrize("position", POSITIONS)
@@ -81,9 +79,7 @@ def test_position_codes() -> None:
     at = torch.arange(5)
     code = gpt.code(spec("sin"), at)
     assert code.shape == (5, 16)
-    assert code[3, 0] == pytest.approx(np.sin(3.0)) and code[3, 3] == pytest.approx(
-        np.cos(3 / 10000 ** (2 / 16))
-    )
+    assert code[3, 0] == pytest.approx(np.sin(3.0)) and code[3, 3] == pytest.approx(np.cos(3 / 10000 ** (2 / 16)))
     torch.testing.assert_close(gpt.code(spec("linear"), at)[:, 5], 0.01 * at.float())
     assert (gpt.code(spec("none"), at) == 0).all()
 

@@ -61,8 +61,13 @@ def test_splits_follow_their_laws_and_are_validated() -> None:
     made, _ = datasets.generate(dataset(probabilities=[0.0, 1.0], counts=3, lengths=[9], probes=5), "x", 1)
     tables.validate(made, SCHEMA, "made")
     assert made.group_by("split").len().sort("split").rows() == [
-        ("count", 15), ("length", 5), ("probability", 10), ("test", 4), ("train", 8), ("validation", 4),
-    ]  # fmt: skip
+        ("count", 15),
+        ("length", 5),
+        ("probability", 10),
+        ("test", 4),
+        ("train", 8),
+        ("validation", 4),
+    ]
     assert made.filter(p1=1.0)["tokens"].list.sum().to_list() == [6] * 5
     wrong = made.with_columns(states=pl.col("states").list.eval((pl.element() + 1) % 2))
     with pytest.raises(SandglassError, match="the states are those of the automaton"):
@@ -110,9 +115,7 @@ def test_a_run_that_would_read_sequences_twice_is_refused() -> None:
 def test_paper_size_builds_and_takes_steps(tmp_path: Path, run: str) -> None:
     """The full-size shapes at their length, on few sequences and in small batches."""
     loaded = load_study("automata", "paper")
-    entry = loaded.members("runs")[run].model_copy(
-        update={"replicas": 1, "batch": 4, "steps": 2, "warmup": 1}
-    )
+    entry = loaded.members("runs")[run].model_copy(update={"replicas": 1, "batch": 4, "steps": 2, "warmup": 1})
     few = {"train": 8, "held": 4, "probabilities": None, "counts": None, "lengths": None, "probes": None}
     source = loaded.members("datasets")[entry.dataset].model_copy(update=few)
     frame, _ = datasets.generate(source, entry.dataset, loaded.seed)
@@ -127,9 +130,7 @@ def test_inputs_in_words() -> None:
     assert inputs.encode({"task": "abab1"}, "a b a").tolist() == [[0, 1, 0]]
     with pytest.raises(SandglassError, match="symbol 'c' is not in the alphabet of abab1: a, b"):
         inputs.encode({"task": "abab1"}, "a c")
-    assert (
-        inputs.labels({"task": "c4-zero"}, 2) == ["0", "0"] or len(inputs.labels({"task": "c4-zero"}, 2)) == 2
-    )
+    assert inputs.labels({"task": "c4-zero"}, 2) == ["0", "0"] or len(inputs.labels({"task": "c4-zero"}, 2)) == 2
 
 
 def test_count_coverage_of_the_chapter() -> None:
@@ -171,14 +172,7 @@ GROUPS = (depth, stabilisers, robustness)
 
 def row_of(comparison: Comparison, value: float | None, /, **changes: Any) -> dict[str, Any]:
     """Return the row of a comparison, of six units that agree; without a value, one that was not run."""
-    columns: dict[str, Any] = {
-        "value": value,
-        "lo": value,
-        "hi": value,
-        "interval": STUDENT,
-        "n": 6,
-        "fewest": 5,
-    }
+    columns: dict[str, Any] = {"value": value, "lo": value, "hi": value, "interval": STUDENT, "n": 6, "fewest": 5}
     if value is None:
         columns |= {"interval": NONE, "n": 0, "fewest": 0}
     same = {"comparison": comparison.key, "measure": comparison.words, "confidence": 0.95, "n_excluded": 0}
@@ -268,13 +262,9 @@ def an_arm(run: str, replicas: list[int], validation: list[float], diverged: int
     )
 
 
-def found_by(
-    experiment: str, measure: Callable[[Any, Measurements], None], *runs: str
-) -> dict[str, dict[str, Any]]:
+def found_by(experiment: str, measure: Callable[[Any, Measurements], None], *runs: str) -> dict[str, dict[str, Any]]:
     settings = SimpleNamespace(confidence=0.95, solved=0.99)
-    context: Any = SimpleNamespace(
-        study="automata", experiment=experiment, settings=settings, runs=lambda: runs
-    )
+    context: Any = SimpleNamespace(study="automata", experiment=experiment, settings=settings, runs=lambda: runs)
     found = Measurements(context)
     measure(context, found)
     return found.rows
@@ -299,14 +289,9 @@ def test_arms_of_other_shapes_are_independent() -> None:
     comparison = comparisons.HARDER["d8", "q8", 2]
     first, second = (arm.runs[0] for arm in comparison.arms)
     x, y = np.array([0.5, 0.7, 0.6, 0.8, 0.6]), np.array([0.2, 0.5, 0.35, 0.3, 0.2, 0.4])
-    samples = {
-        run: Sample(an_arm(run, [*range(len(v))], [0.5] * len(v)), v) for run, v in ((first, x), (second, y))
-    }
+    samples = {run: Sample(an_arm(run, [*range(len(v))], [0.5] * len(v)), v) for run, v in ((first, x), (second, y))}
     row = found_by(
-        "automata-accuracy",
-        lambda context, found: compare(context, found, comparison, samples),
-        first,
-        second,
+        "automata-accuracy", lambda context, found: compare(context, found, comparison, samples), first, second
     )[comparison.key]
     ends = scipy_stats.ttest_ind(x, y, equal_var=False).confidence_interval(0.95)
     assert (row["lo"], row["hi"]) == pytest.approx(tuple(ends)) and row["n"] == 5 and row["n_excluded"] == 0
@@ -329,9 +314,9 @@ def test_a_model_that_is_right_everywhere_does_not_fail_at_an_end() -> None:
     run, key = "automata-c2-l4", comparisons.WORST.key
     curves = {0.05: [1, 0.9, 0.9], 0.5: [1, 1, 0.8], 0.95: [1, 0.8, 1]}
     shifted = {run: (an_arm(run, [0, 1, 2], [1, 1, 1]), {p: np.array(v, float) for p, v in curves.items()})}
-    row = found_by(
-        "automata-shifts", lambda context, found: brittleness._probability(context, found, shifted), run
-    )[key]
+    row = found_by("automata-shifts", lambda context, found: brittleness._probability(context, found, shifted), run)[
+        key
+    ]
     assert row["value"] == pytest.approx(1 / 3)  # only the second is worse at an end than within
 
 
@@ -348,9 +333,7 @@ def test_a_head_that_prefers_late_places_or_one_symbol_does_not_look_at_states()
     moves = np.where(tokens == 1, 1.0, -1.0)[:, None, None] * np.ones((1, 1, 24, 1))
     late = -0.3 * (np.arange(24)[:, None] - np.arange(24)[None])
     at_end = (states == 8) | (states == 0)
-    scores = np.stack(
-        [np.broadcast_to(late, (400, 24, 24)), late + moves[:, 0], 3.0 * at_end[:, None] + 0 * late], 1
-    )
+    scores = np.stack([np.broadcast_to(late, (400, 24, 24)), late + moves[:, 0], 3.0 * at_end[:, None] + 0 * late], 1)
     masked = np.where(np.tril(np.ones((24, 24), bool)), scores, -np.inf)
     weights = np.exp(masked - masked.max(-1, keepdims=True))
     pattern = (weights / weights.sum(-1, keepdims=True))[None]
@@ -366,9 +349,7 @@ def test_of_each_model_the_head_counts_that_shows_most() -> None:
     rows = []
     for replica, trained, layer, head in itertools.product(range(6), (True, False), (1, 2), (0, 1)):
         looks = trained and layer == 2 and (replica < 5 or head == 1)
-        lifts = {
-            f"blind_lift_{name}": 2.0 + head if looks and head == k else 1.0 for k, name in enumerate("0S")
-        }
+        lifts = {f"blind_lift_{name}": 2.0 + head if looks and head == k else 1.0 for k, name in enumerate("0S")}
         mass = {"pre_reset_mass": 0.4 if replica == 4 else 0.1, "uniformity": 0.95 if layer == 1 else 0.5}
         about = {"trained": trained, "replica": replica, "layer": layer, "last_layer": layer == 2}
         rows.append(about | lifts | mass)
@@ -379,10 +360,16 @@ def test_of_each_model_the_head_counts_that_shows_most() -> None:
         study="automata", experiment="automata-maps", settings=settings, runs=lambda: ["automata-attention"]
     )
     found = attention._compared(context, metrics, arm, arm)
-    assert dict(found.select("comparison", "value").iter_rows()) == pytest.approx({
-        "boundary": 5 / 6, "boundary-untrained": 5 / 6, "uniform": 1, "uniform-first": 1, "uniform-untrained": 0,
-        "before": 5 / 6,
-    })  # fmt: skip
+    assert dict(found.select("comparison", "value").iter_rows()) == pytest.approx(
+        {
+            "boundary": 5 / 6,
+            "boundary-untrained": 5 / 6,
+            "uniform": 1,
+            "uniform-first": 1,
+            "uniform-untrained": 0,
+            "before": 5 / 6,
+        }
+    )
 
 
 # --- claims on theory rows ----------------------------------------------------------------------------------

@@ -24,10 +24,7 @@ class Browser:
         address = (self.site / page).as_uri()
         self.driver.get(address)
         # On a busy machine the driver answered while a page of half a megabyte was still being read.
-        self.wait(
-            f"return location.href === '{address}' && document.readyState === 'complete'",
-            f"the end of {page}",
-        )
+        self.wait(f"return location.href === '{address}' && document.readyState === 'complete'", f"the end of {page}")
 
     def js(self, code: str, *given: Any) -> Any:
         """The value of a script's ``return``."""

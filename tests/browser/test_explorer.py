@@ -24,8 +24,9 @@ def asked(browser: Browser, name: str, words: str) -> dict[str, Any]:
         "pick.dispatchEvent(new Event('change'));"
         "const input = document.getElementById('explorer-input'); input.value = arguments[1];"
         "input.dispatchEvent(new Event('input'));",
-        name, words,
-    )  # fmt: skip
+        name,
+        words,
+    )
     output = "document.getElementById('explorer-output')"
     answers = browser.js(f"return {output}.querySelector('table') ? {output}.dataset.answers : null")
     return {"text": browser.js(f"return {output}.textContent"), "answers": answers and json.loads(answers)}

@@ -94,8 +94,15 @@ def test_every_claim_and_figure_has_a_permalink_that_the_search_knows(smoke: Wor
             for anchor in anchors:
                 assert f"#{anchor}" in page.links or f"../{name}#{anchor}" in page.links, anchor
     assert {item["kind"] for item in items} == {
-        "claim", "figure", "erratum", "check", "dataset", "run", "table", "theory"
-    }  # fmt: skip
+        "claim",
+        "figure",
+        "erratum",
+        "check",
+        "dataset",
+        "run",
+        "table",
+        "theory",
+    }
 
 
 def test_every_page_is_quiet_asks_for_nothing_elsewhere_and_is_light(browser: Browser) -> None:
@@ -137,13 +144,10 @@ def test_figures_draw_what_their_image_shows(browser: Browser) -> None:
 def test_without_scripts_the_images_are_there(browser: Browser) -> None:
     browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     browser.open(study(browser.site))
-    sizes = browser.js(
-        "return [...document.querySelectorAll('img')].map(i => { i.loading = 'eager'; return i.src; })"
-    )
+    sizes = browser.js("return [...document.querySelectorAll('img')].map(i => { i.loading = 'eager'; return i.src; })")
     assert sizes and all((browser.site / unquote(urlsplit(src).path)).is_file() for src in sizes)
     browser.wait(
-        "return [...document.querySelectorAll('img')].every(i => i.complete && i.naturalWidth > 100)",
-        "images",
+        "return [...document.querySelectorAll('img')].every(i => i.complete && i.naturalWidth > 100)", "images"
     )
     assert browser.js("return document.querySelectorAll('#theme, [data-drawn], th button').length") == 0
 
@@ -253,9 +257,7 @@ def test_by_keyboard(browser: Browser) -> None:
 def test_landmarks_and_headings(browser: Browser) -> None:
     for page in ("index.html", "errata.html", study(browser.site), "artifacts.html"):
         browser.open(page)
-        counts = browser.js(
-            "return ['header', 'main', 'footer', 'h1'].map(t => document.querySelectorAll(t).length)"
-        )
+        counts = browser.js("return ['header', 'main', 'footer', 'h1'].map(t => document.querySelectorAll(t).length)")
         assert counts == [1, 1, 1, 1], page
         levels = browser.js(
             "return [...document.querySelectorAll('main h1, main h2, main h3')].map(h => +h.tagName[1])"

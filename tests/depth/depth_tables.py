@@ -12,14 +12,7 @@ import polars as pl
 from pipeline.kit.comparisons import RATIO, SHARE, SHIFT, Comparison, frame, row
 from pipeline.kit.intervals import ORDER, Interval
 from pipeline.store import tables
-from pipeline.studies.depth.comparisons import (
-    DECLARED,
-    ENDED,
-    HEADS_ACCURACY,
-    HEADS_P,
-    HEADS_STEPS,
-    RIGHT_PAIR,
-)
+from pipeline.studies.depth.comparisons import DECLARED, ENDED, HEADS_ACCURACY, HEADS_P, HEADS_STEPS, RIGHT_PAIR
 from pipeline.studies.depth.names import (
     CONTEXT,
     CONTEXTUAL,
@@ -69,13 +62,22 @@ RUNS: list[tuple[str, str, str, str, int, int]] = [
     ("depth-ic-qa-random", "ic_qa", "1, 1", "exp-5", 4, 0),
     ("depth-tm-random-adam", "tm", "1, 1", "exp-5", 0, 0),
     *((f"depth-nested-l{n}", "nested", ", ".join("1" * n), "exp-6", 6, hops) for n in (2, 3) for hops in (1, 2)),
-]  # fmt: skip
+]
 
 
 def shape(run: str, task: str, heads: str, experiment: str, k: int, hops: int) -> dict[str, Any]:
     layers = len(heads.split(", "))
-    return {"run": run, "experiment": experiment, "task": task, "layers": layers, "heads": heads, "k": k,
-            "l": 3 if "tm" in task else 0, "hops": hops, "sequences": 500 if SIZES in run else 100}  # fmt: skip
+    return {
+        "run": run,
+        "experiment": experiment,
+        "task": task,
+        "layers": layers,
+        "heads": heads,
+        "k": k,
+        "l": 3 if "tm" in task else 0,
+        "hops": hops,
+        "sequences": 500 if SIZES in run else 100,
+    }
 
 
 ABOUT = {given[0]: shape(*given) for given in RUNS}
@@ -85,8 +87,7 @@ def learned(about: dict[str, Any]) -> bool:
     if about["task"] == "nested":
         return bool(about["layers"] > about["hops"])
     return bool(
-        about["layers"] >= LEARNS[about["task"]]
-        and not about["run"].endswith(("random", "random-adam", "frozen"))
+        about["layers"] >= LEARNS[about["task"]] and not about["run"].endswith(("random", "random-adam", "frozen"))
     )
 
 
@@ -104,12 +105,7 @@ def models() -> Iterator[dict[str, Any]]:
         for lr in (0.003, 0.01):
             for replica in range(2):  # models of a nested run take the numbers of hops in turn
                 number = 2 * replica + entry["hops"] - 1 if entry["hops"] else replica
-                yield entry | {
-                    "lr": lr,
-                    "replica": number,
-                    "chosen": lr == 0.01,
-                    "split": JUDGED[entry["task"]],
-                }
+                yield entry | {"lr": lr, "replica": number, "chosen": lr == 0.01, "split": JUDGED[entry["task"]]}
 
 
 def level(about: dict[str, Any], context: bool) -> float:
@@ -136,8 +132,16 @@ def curves() -> pl.DataFrame:
                     0.99 if model["replica"] > 1 or (model["replica"] == 1 and not model["hops"]) else 1
                 )
                 context = curve(model, step, True) if model["task"] in PAIRS else None
-                rows.append(model | {"split": split, "step": step, "loss": -math.log(accuracy), "accuracy": accuracy,
-                                     "context": context})  # fmt: skip
+                rows.append(
+                    model
+                    | {
+                        "split": split,
+                        "step": step,
+                        "loss": -math.log(accuracy),
+                        "accuracy": accuracy,
+                        "context": context,
+                    }
+                )
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -147,16 +151,23 @@ def summary() -> pl.DataFrame:
         ours = {name: value for name, value in model.items() if name != "split"}
         rows.append(
             ours
-            | {"learned": learned(model) and model["chosen"], "diverged_at": None,
-               "training_loss": -math.log(curve(model, STEPS)), "accuracy": curve(model, STEPS),
-               "context": curve(model, STEPS, True) if model["task"] in PAIRS else None,
-               "accuracy_unseen_repetition": curve(model, STEPS) if model["task"] == "tm" else None,
-               "accuracy_unseen_token": curve(model, STEPS) if model["task"] == "tm" else None,
-               "steps_to_95": reached(model) if model["chosen"] else None, "steps": STEPS,
-               "chance": CHANCE[model["task"]],
-               "chance_context": 1 / PAIRS[model["task"]] if model["task"] in PAIRS else None,
-               "heads_total": model["layers"], "heads_dead": 0, "zero_share": 0.1}
-        )  # fmt: skip
+            | {
+                "learned": learned(model) and model["chosen"],
+                "diverged_at": None,
+                "training_loss": -math.log(curve(model, STEPS)),
+                "accuracy": curve(model, STEPS),
+                "context": curve(model, STEPS, True) if model["task"] in PAIRS else None,
+                "accuracy_unseen_repetition": curve(model, STEPS) if model["task"] == "tm" else None,
+                "accuracy_unseen_token": curve(model, STEPS) if model["task"] == "tm" else None,
+                "steps_to_95": reached(model) if model["chosen"] else None,
+                "steps": STEPS,
+                "chance": CHANCE[model["task"]],
+                "chance_context": 1 / PAIRS[model["task"]] if model["task"] in PAIRS else None,
+                "heads_total": model["layers"],
+                "heads_dead": 0,
+                "zero_share": 0.1,
+            }
+        )
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -164,20 +175,36 @@ def accuracy() -> pl.DataFrame:
     rows = []
     for given in RUNS:
         entry = shape(*given) | {"chosen": True}
-        splits = [
-            JUDGED[entry["task"]], *(["unseen_token", "unseen_repetition"] if entry["task"] == "tm" else []),
-        ]  # fmt: skip
+        splits = [JUDGED[entry["task"]], *(["unseen_token", "unseen_repetition"] if entry["task"] == "tm" else [])]
         for split in splits:
             for among in ("outputs", *(["context"] if entry["task"] in PAIRS else [])):
                 value = curve(entry, STEPS, among == "context")
                 chance = level(entry, True) if among == "context" else CHANCE[entry["task"]]
                 row = {name: value_ for name, value_ in entry.items() if name != "chosen"}
-                rows.append(row | {"lr": 0.01, "split": split, "among": among, "value": value, "lo": value - 0.005,
-                                   "hi": value, "interval": ORDER, "confidence": 0.95, "least": value - 0.01,
-                                   "most": value, "n": 2,
-                                   "n_diverged": 0, "distinct": 50, "solved": 0.99, "n_solved": 2 * (value > 0.99),
-                                   "share": float(value > 0.99), "share_lo": 0.6 * (value > 0.99), "share_hi": 1.0,
-                                   "chance": chance})  # fmt: skip
+                rows.append(
+                    row
+                    | {
+                        "lr": 0.01,
+                        "split": split,
+                        "among": among,
+                        "value": value,
+                        "lo": value - 0.005,
+                        "hi": value,
+                        "interval": ORDER,
+                        "confidence": 0.95,
+                        "least": value - 0.01,
+                        "most": value,
+                        "n": 2,
+                        "n_diverged": 0,
+                        "distinct": 50,
+                        "solved": 0.99,
+                        "n_solved": 2 * (value > 0.99),
+                        "share": float(value > 0.99),
+                        "share_lo": 0.6 * (value > 0.99),
+                        "share_hi": 1.0,
+                        "chance": chance,
+                    }
+                )
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -234,11 +261,21 @@ def agreement() -> pl.DataFrame:
             for layer in range(1, entry["layers"] + 1):
                 last = layer == entry["layers"]
                 cosine = None if layer == 3 or (last and layer != 2 and layer != 1) else 0.9
-                rows.append(entry | {"lr": 0.01, "replica": replica, "layer": layer, "head": 0, "last_layer": last,
-                                     "cosine": cosine, "cosine_start": None if cosine is None else 0.5 / layer,
-                                     "right_example": 0.99 if last and entry["task"] != "tm" else None,
-                                     "right_example_all": 0.5 if last and entry["task"] != "tm" else None,
-                                     "n_sequences": 100})  # fmt: skip
+                rows.append(
+                    entry
+                    | {
+                        "lr": 0.01,
+                        "replica": replica,
+                        "layer": layer,
+                        "head": 0,
+                        "last_layer": last,
+                        "cosine": cosine,
+                        "cosine_start": None if cosine is None else 0.5 / layer,
+                        "right_example": 0.99 if last and entry["task"] != "tm" else None,
+                        "right_example_all": 0.5 if last and entry["task"] != "tm" else None,
+                        "n_sequences": 100,
+                    }
+                )
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -253,13 +290,22 @@ def attention() -> pl.DataFrame:
                     continue
                 for query in range(T - 1 if layer == layers else 0, T):
                     rows += [
-                        {"probe": probe, "run": run, "source": source, "replica": 0 if source == "trained" else None,
-                         "learned": True if source == "trained" else None,
-                         "layer": layer, "head": 0, "query": query, "key": key, "query_token": probe[query],
-                         "key_token": probe[key],
-                         "weight": scale * layer * ((key == query) + (key == 0 and query == T - 1))}
+                        {
+                            "probe": probe,
+                            "run": run,
+                            "source": source,
+                            "replica": 0 if source == "trained" else None,
+                            "learned": True if source == "trained" else None,
+                            "layer": layer,
+                            "head": 0,
+                            "query": query,
+                            "key": key,
+                            "query_token": probe[query],
+                            "key_token": probe[key],
+                            "weight": scale * layer * ((key == query) + (key == 0 and query == T - 1)),
+                        }
                         for key in range(T)
-                    ]  # fmt: skip
+                    ]
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -272,39 +318,73 @@ def examples() -> pl.DataFrame:
         "nested": [("A=BB=CD=ED=", "E"), ("A=BB=CD=EA=", "C")],
     }
     rows = [
-        {"task": task, "number": i, "dataset": f"depth-{task.replace('_', '-')}",
-         "tokens": [ord(c) % 32 for c in text], "text": text, "label": i, "answer": answer,
-         "explanation": f"because of {answer}"}
-        for task, given in texts.items() for i, (text, answer) in enumerate(given)
-    ]  # fmt: skip
+        {
+            "task": task,
+            "number": i,
+            "dataset": f"depth-{task.replace('_', '-')}",
+            "tokens": [ord(c) % 32 for c in text],
+            "text": text,
+            "label": i,
+            "answer": answer,
+            "explanation": f"because of {answer}",
+        }
+        for task, given in texts.items()
+        for i, (text, answer) in enumerate(given)
+    ]
     return pl.DataFrame(rows, schema_overrides={"tokens": pl.List(pl.Int16)})
 
 
 def runs() -> pl.DataFrame:
-    columns = {"dataset": "depth-x", "d1": 20, "d2": 20, "length": 14, "outputs": 41, "width": 55, "weights": 5000,
-               "init": "construction", "constructed": "copying", "readout": 1.0, "later": 0.02, "optimizer": "sgd",
-               "rates": "0.003, 0.01", "trained": "all", "attention": "relu", "clip": 0.0,
-               "steps": STEPS, "batch": 64, "replicas": 2}  # fmt: skip
+    columns = {
+        "dataset": "depth-x",
+        "d1": 20,
+        "d2": 20,
+        "length": 14,
+        "outputs": 41,
+        "width": 55,
+        "weights": 5000,
+        "init": "construction",
+        "constructed": "copying",
+        "readout": 1.0,
+        "later": 0.02,
+        "optimizer": "sgd",
+        "rates": "0.003, 0.01",
+        "trained": "all",
+        "attention": "relu",
+        "clip": 0.0,
+        "steps": STEPS,
+        "batch": 64,
+        "replicas": 2,
+    }
     return pl.DataFrame(
-        shape(*given) | columns | {"init": "random" if "random" in given[0] else "construction",
-                                   "optimizer": "adam" if "adam" in given[0] else "sgd",
-                                   "readout": 1.0 if "published" in given[0] else 0.01}
+        shape(*given)
+        | columns
+        | {
+            "init": "random" if "random" in given[0] else "construction",
+            "optimizer": "adam" if "adam" in given[0] else "sgd",
+            "readout": 1.0 if "published" in given[0] else 0.01,
+        }
         for given in RUNS
-    )  # fmt: skip
+    )
 
 
 def findings() -> pl.DataFrame:
-    return pl.DataFrame(
-        {"topic": ["hops"], "leads": [True], "finding": ["Chains are learned for 1 hop at 2 layers."]}
-    )
+    return pl.DataFrame({"topic": ["hops"], "leads": [True], "finding": ["Chains are learned for 1 hop at 2 layers."]})
 
 
 def every() -> dict[str, pl.DataFrame]:
     """All tables, valid."""
     made = {
-        "examples": examples(), "runs": runs(), "curves": curves(), "summary": summary(), "accuracy": accuracy(),
-        "learning_rates": learning_rates(), "comparisons": comparisons(), "agreement": agreement(),
-        "attention": attention(), "findings": findings(),
-    }  # fmt: skip
+        "examples": examples(),
+        "runs": runs(),
+        "curves": curves(),
+        "summary": summary(),
+        "accuracy": accuracy(),
+        "learning_rates": learning_rates(),
+        "comparisons": comparisons(),
+        "agreement": agreement(),
+        "attention": attention(),
+        "findings": findings(),
+    }
     stamp = {"scale": "quick", "params_hash": "0" * 32}
     return {name: tables.conform([frame], SCHEMAS[name], **stamp) for name, frame in made.items()}

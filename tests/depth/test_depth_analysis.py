@@ -30,9 +30,7 @@ from pipeline.studies.depth.measures import attention, runs, training
 from pipeline.studies.depth.names import HEADS, MEMORIZATION, REASONING
 
 CONTEXT: Any = SimpleNamespace(
-    seed=1,
-    study="depth",
-    settings=SimpleNamespace(confidence=0.95, solved=0.99, threshold=0.95),
+    seed=1, study="depth", settings=SimpleNamespace(confidence=0.95, solved=0.99, threshold=0.95)
 )
 
 
@@ -52,10 +50,21 @@ def run(losses: list[list[float]], diverged: dict[int, int], corpora: int = 1) -
     spec = attention_only.Spec(1, (1,), "relu", 7, 3, 4, 2, "memorization")
     parts = [runs.Corpus(0, c + 1, np.zeros((1, 3), int), np.zeros(1, int)) for c in range(corpora)]
     return runs.Run(
-        "run", {"experiment": "exp-1"}, spec, shape, 0, {}, {("train", c): c + 1 for c in range(corpora)}, parts,
+        "run",
+        {"experiment": "exp-1"},
+        spec,
+        shape,
+        0,
+        {},
+        {("train", c): c + 1 for c in range(corpora)},
+        parts,
         [0.1 * (i + 1) for i in range(len(losses)) for _ in range(replicas)],
-        list(range(replicas)) * len(losses), diverged, curves, np.zeros(len(flat), bool), pl.DataFrame(),
-    )  # fmt: skip
+        list(range(replicas)) * len(losses),
+        diverged,
+        curves,
+        np.zeros(len(flat), bool),
+        pl.DataFrame(),
+    )
 
 
 def test_the_rate_of_the_lowest_median_training_loss_is_chosen() -> None:
@@ -98,7 +107,7 @@ def test_every_corpus_chooses_its_rate() -> None:
     assert chosen.tolist() == [True, False, False, True]
 
 
-def constructed_by_weights(task: str, k: int, l: int, d1: int, d2: int, ids: np.ndarray) -> list[np.ndarray]:  # noqa: E741
+def constructed_by_weights(task: str, k: int, l: int, d1: int, d2: int, ids: np.ndarray) -> list[np.ndarray]:
     """Attention of the first two layers of a model with weights set as in Theorems 3 and 5."""
     d, n = tasks.inputs(task, d1, d2), tasks.length(task, k, l)
     spec = attention_only.Spec(2, (1, 1), "relu", d + n, n, d, d, "task")
@@ -113,11 +122,7 @@ def constructed_by_weights(task: str, k: int, l: int, d1: int, d2: int, ids: np.
     weights["head.W"] = torch.zeros(1, d + n, d).double()
     names = [f"blocks.{i}.attn.pattern" for i in range(2)]
     _, patterns = attention_only.forward(
-        spec,
-        weights,
-        torch.from_numpy(attention_only.embedding(spec)).double(),
-        torch.from_numpy(ids)[None],
-        names,
+        spec, weights, torch.from_numpy(attention_only.embedding(spec)).double(), torch.from_numpy(ids)[None], names
     )
     return [patterns[name][0, :, 0].numpy() for name in names]
 
@@ -161,10 +166,13 @@ def ended(steps: list[int | None], accuracy: float = 1.0, replicas: list[int] | 
     n = len(steps)
     return pl.DataFrame(
         {
-            "steps": [100] * n, "accuracy": [accuracy] * n, "replica": replicas or list(range(n)),
-            "steps_to_95": pl.Series(steps, dtype=pl.Int32), "diverged_at": pl.Series([None] * n, dtype=pl.Int32),
+            "steps": [100] * n,
+            "accuracy": [accuracy] * n,
+            "replica": replicas or list(range(n)),
+            "steps_to_95": pl.Series(steps, dtype=pl.Int32),
+            "diverged_at": pl.Series([None] * n, dtype=pl.Int32),
         }
-    )  # fmt: skip
+    )
 
 
 def measured(*compared: Comparison) -> Any:
@@ -196,8 +204,10 @@ def test_nothing_is_compared_where_half_never_got_there() -> None:
     training.add_steps(found, FOUR_LAYERS, ended([10] * 4), ended([40, 40, None, None]))
     given = row(found, FOUR_LAYERS)
     assert (given["state"], given["n_excluded"], given["excluded_reason"]) == (
-        "too few models", 8, "fewer than half of an arm get to 95%",
-    )  # fmt: skip
+        "too few models",
+        8,
+        "fewer than half of an arm get to 95%",
+    )
 
 
 def test_frozen_attention_is_paired_by_start_and_data() -> None:
@@ -213,9 +223,7 @@ def test_frozen_attention_is_paired_by_start_and_data() -> None:
 
 def test_heads_and_steps_are_ranked_over_all_models() -> None:
     found = measured(HEADS_STEPS, HEADS_P)
-    by_heads = {
-        run: ended([80 // int(h), 80 // int(h) + 1, 80 // int(h) + 2]) for h, run in HEADS["sc"].items()
-    }
+    by_heads = {run: ended([80 // int(h), 80 // int(h) + 1, 80 // int(h) + 2]) for h, run in HEADS["sc"].items()}
     heads._speed(found, by_heads)
     steps, p = row(found, HEADS_STEPS), row(found, HEADS_P)
     assert steps["value"] < -0.9 and steps["hi"] < 0 and steps["n"] == 12 and steps["interval"] == "Fisher"
@@ -244,10 +252,7 @@ def test_a_model_that_diverged_has_solved_nothing() -> None:
     """Of the runs here nobody solves anything; the one that diverged leaves the median and stays in the share."""
     one = run([[1.0, 1.0, 1.0]], {2: 1})
     of = runs.Run(
-        **(
-            vars(one)
-            | {"chosen": np.full(3, True), "name": REASONING[2], "shape": one.shape | {"task": "ic_qa"}}
-        )
+        **(vars(one) | {"chosen": np.full(3, True), "name": REASONING[2], "shape": one.shape | {"task": "ic_qa"}})
     )
     of.curves.insert_column(0, of.curves["accuracy"].alias("accuracy_fresh"))
     found = measured(ENDED[REASONING[2], "fresh", "outputs"], SOLVED[REASONING[2]])

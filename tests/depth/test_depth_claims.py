@@ -49,10 +49,14 @@ from schemas.claims import CORRECTED, FAILS, HOLDS, NOT_RUN, OWN, STATED, TOO_FE
 
 TABLES = depth_tables.every()
 PUBLISHED_SETTING = [
-    *(f"{gate}{start}{share}" for start in ("", ", published start")
-      for gate, share in (("L=3", ""), ("L=2", ""), ("L=3", ", share"))),
-    "L=2, 2l heads", "L=1, uniform start",
-]  # fmt: skip
+    *(
+        f"{gate}{start}{share}"
+        for start in ("", ", published start")
+        for gate, share in (("L=3", ""), ("L=2", ""), ("L=3", ", share"))
+    ),
+    "L=2, 2l heads",
+    "L=1, uniform start",
+]
 LONGER = TABLES["runs"].with_columns(l=pl.lit(5, pl.Int8))  # the published size of contextual generalization
 UNSEEN = "unseen_combination"
 
@@ -60,10 +64,20 @@ UNSEEN = "unseen_combination"
 def theory_rows(left: dict[str, float] | None = None) -> pl.DataFrame:
     """Two checks of each part, of which ``left`` measures something else than 0."""
     checks = [
-        {"check": f"{claim}-{number}-{i}", "statement": "it is 0", "size": "", "comparison": "<=", "bound": 0.0,
-         "measured": (left or {}).get(part, 0.0) if i else 0.0, "claim": claim, "part": part}
-        for claim, parts in PARTS.items() for number, part in enumerate(parts) for i in range(2)
-    ]  # fmt: skip
+        {
+            "check": f"{claim}-{number}-{i}",
+            "statement": "it is 0",
+            "size": "",
+            "comparison": "<=",
+            "bound": 0.0,
+            "measured": (left or {}).get(part, 0.0) if i else 0.0,
+            "claim": claim,
+            "part": part,
+        }
+        for claim, parts in PARTS.items()
+        for number, part in enumerate(parts)
+        for i in range(2)
+    ]
     return theory.rows("depth", "depth-x", "a source", checks)
 
 
@@ -75,9 +89,13 @@ def judge(
 ) -> pl.DataFrame:
     read = TABLES | {"comparisons": depth_tables.comparisons(found or {})} | replaced
     context: Any = SimpleNamespace(
-        table=read.__getitem__, theory=lambda: theory_rows(checks), study="depth", scale=scale,
-        params_hash="0" * 32, settings=SimpleNamespace(close=0.02),
-    )  # fmt: skip
+        table=read.__getitem__,
+        theory=lambda: theory_rows(checks),
+        study="depth",
+        scale=scale,
+        params_hash="0" * 32,
+        settings=SimpleNamespace(close=0.02),
+    )
     frame = claims.judge(context)
     tables.validate(frame, Claims, "claims")
     return frame
@@ -147,10 +165,8 @@ def test_the_published_size_is_judged_where_runs_have_it(scale: str) -> None:
         (RIGHT_PAIR, 0.94, ("9", "layer 2")),
         (LIKENESS[2], -0.1, ("9", "templates, layer 2")),
     ],
-)  # fmt: skip
-def test_a_gate_fails_where_its_comparison_does(
-    comparison: Comparison, value: float, gate: tuple[str, str]
-) -> None:
+)
+def test_a_gate_fails_where_its_comparison_does(comparison: Comparison, value: float, gate: tuple[str, str]) -> None:
     assert failed(judge({comparison: value})) == [gate]
 
 
@@ -192,9 +208,7 @@ def test_what_is_ours_is_not_counted_as_published() -> None:
 
 
 @pytest.mark.parametrize("value", [1.0, math.nan])
-@pytest.mark.parametrize(
-    ("claim", "part"), [(claim, part) for claim, parts in PARTS.items() for part in parts]
-)
+@pytest.mark.parametrize(("claim", "part"), [(claim, part) for claim, parts in PARTS.items() for part in parts])
 def test_one_check_is_enough(claim: str, part: str, value: float) -> None:
     assert failed(judge(checks={part: value})) == [(claim, part)]
 
@@ -213,10 +227,7 @@ def test_the_bar_of_a_guess_needs_a_chance() -> None:
         ("2", "L=1, uniform start"): "value <= 0.3",
         ("3", "L=1, uniform start"): "value <= 0.25",
     }
-    for accuracy, bars in (
-        (TABLES["accuracy"], gates),
-        (TABLES["accuracy"].clear(), dict.fromkeys(gates, "")),
-    ):
+    for accuracy, bars in ((TABLES["accuracy"], gates), (TABLES["accuracy"].clear(), dict.fromkeys(gates, ""))):
         rows = judge(accuracy=accuracy, comparisons=TABLES["comparisons"].clear()).iter_rows(named=True)
         found = {(row["claim"], row["gate"]): row["bound"] for row in rows}
         assert {gate: found[gate] for gate in gates} == bars

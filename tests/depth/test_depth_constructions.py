@@ -87,9 +87,7 @@ def test_printed_details_of_theorem_6_go_wrong(form: str) -> None:
     assert constructions.accuracy(outputs, sample.label_N) < 0.95
 
 
-@pytest.mark.parametrize(
-    "name", ["blocks.0.W", "blocks.1.W", "blocks.2.W", "blocks.0.V", "blocks.1.V", "blocks.2.V"]
-)
+@pytest.mark.parametrize("name", ["blocks.0.W", "blocks.1.W", "blocks.2.W", "blocks.0.V", "blocks.1.V", "blocks.2.V"])
 def test_every_part_is_needed(name: str) -> None:
     sample = tasks.contextual(np.random.default_rng(0), 100, 3, 3, 9, 9)
     built = constructions.contextual_generalizer(3, 3, 9, 9)
@@ -131,12 +129,9 @@ def test_substitutions_are_all_there_are() -> None:
 @pytest.mark.parametrize("task", ["ic_qa", "tm", "ic_tm"])
 def test_maps_that_trained_ones_are_compared_with_are_those_of_the_constructions(task: str) -> None:
     """DEP-A1: the analysis may not use the constructions, so it has their patterns by formula."""
-    rng, k, l = np.random.default_rng(2), 2, 3  # noqa: E741
+    rng, k, l = np.random.default_rng(2), 2, 3
     built, ids = {
-        "ic_qa": lambda: (
-            constructions.reasoner(k, 8, 8),
-            tasks.question_answering(rng, 30, k, 8, 8).ids_NxT,
-        ),
+        "ic_qa": lambda: (constructions.reasoner(k, 8, 8), tasks.question_answering(rng, 30, k, 8, 8).ids_NxT),
         "tm": lambda: (
             constructions.generalizer(tasks.templates(l), 8),
             tasks.template_matching(rng, 30, l, (0, 8), 8, None).ids_NxT,
@@ -153,6 +148,4 @@ def test_maps_that_trained_ones_are_compared_with_are_those_of_the_constructions
         pattern, formula = recorded[name][0, :, 0], expected[layer]
         assert formula is not None
         last = layer == built.spec.layers - 1  # nothing but the last query is read
-        np.testing.assert_array_equal(
-            pattern[..., -1] if last else pattern, formula[..., -1] if last else formula
-        )
+        np.testing.assert_array_equal(pattern[..., -1] if last else pattern, formula[..., -1] if last else formula)

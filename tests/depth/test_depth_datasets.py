@@ -109,8 +109,6 @@ def test_schema_notices_a_query_that_repeats_its_example() -> None:
 @pytest.mark.parametrize("split", ["unseen_combination", "unseen_repetition", "unseen_token"])
 def test_schema_notices_training_sequences_among_the_held_out(split: str) -> None:
     frame = made("depth-tm")
-    leaked = (
-        frame.filter(split="train").head(1).with_columns(split=pl.lit(split), seq_id=pl.lit(999, pl.Int32))
-    )
+    leaked = frame.filter(split="train").head(1).with_columns(split=pl.lit(split), seq_id=pl.lit(999, pl.Int32))
     with pytest.raises(SandglassError, match="held out does not occur in training"):
         tables.validate(pl.concat([frame, leaked]), Sequences, "depth-tm")

@@ -17,15 +17,7 @@ from PIL import Image
 from workspace import load_study
 
 from pipeline.kit import charts
-from pipeline.studies.depth.figures import (
-    attention,
-    contextual,
-    examples,
-    heads,
-    layers,
-    nested,
-    random_start,
-)
+from pipeline.studies.depth.figures import attention, contextual, examples, heads, layers, nested, random_start
 from pipeline.studies.depth.names import CONTEXTUAL, MEMORIZATION, REASONING
 
 TABLES = depth_tables.every()
@@ -101,9 +93,7 @@ def test_fig7_has_a_panel_for_each_number_of_examples() -> None:
 def test_maps_are_relative_to_their_largest_weight_and_end_with_the_last_query() -> None:
     data = attention.fig3(context())[1]
     assert set(data["probe"]) == {"A=1B=2A=", "A=1B=2B="}
-    assert (
-        data.group_by("probe", "source", "layer").agg(pl.col("share").max())["share"].to_list() == [1.0] * 8
-    )
+    assert data.group_by("probe", "source", "layer").agg(pl.col("share").max())["share"].to_list() == [1.0] * 8
     assert set(data.filter(layer=2)["query"]) == {7} and set(data.filter(layer=1)["query"]) == set(range(8))
     dead = TABLES["attention"].with_columns(weight=pl.lit(0.0))
     assert set(attention.fig3b(context(attention=dead))[1]["share"]) == {0.0}
@@ -141,9 +131,11 @@ def test_one_rate_is_chosen_for_each_run() -> None:
 def test_random_starts_stand_beside_the_construction() -> None:
     data = random_start.random_start(context())[1]
     assert dict(data.select("where", "n_solved").iter_rows()) == {
-        "reasoning [1, 1]": 2, "reasoning [1, 1], random start": 0,
-        "generalization [1, 1]": 2, "generalization [1, 1], random start, Adam": 0,
-    }  # fmt: skip
+        "reasoning [1, 1]": 2,
+        "reasoning [1, 1], random start": 0,
+        "generalization [1, 1]": 2,
+        "generalization [1, 1], random start, Adam": 0,
+    }
 
 
 def test_nested_has_a_cell_for_layers_and_hops() -> None:
@@ -156,8 +148,12 @@ def test_other_settings_are_told_by_what_differs() -> None:
     data = layers.contextual_settings(context())[1]
     last = data.filter(step=1000).select("label", (pl.col("accuracy") > 0.9).alias("learned"))
     assert dict(last.iter_rows()) == {
-        "2 layers, SGD, classifier 0.01": False, "3 layers, SGD, classifier 0.01": True,
-        "2 layers, Adam, classifier 0.01": False, "3 layers, Adam, classifier 0.01": True,
-        "2 layers, SGD, classifier 1": False, "3 layers, SGD, classifier 1": True,
-        "4 layers, SGD, classifier 1": True, "2 layers [1, 6], SGD, classifier 0.01": False,
-    }  # fmt: skip
+        "2 layers, SGD, classifier 0.01": False,
+        "3 layers, SGD, classifier 0.01": True,
+        "2 layers, Adam, classifier 0.01": False,
+        "3 layers, Adam, classifier 0.01": True,
+        "2 layers, SGD, classifier 1": False,
+        "3 layers, SGD, classifier 1": True,
+        "4 layers, SGD, classifier 1": True,
+        "2 layers [1, 6], SGD, classifier 0.01": False,
+    }

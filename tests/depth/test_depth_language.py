@@ -78,7 +78,7 @@ def test_templates_are_uniform_and_combinations_kept_apart() -> None:
 
 
 def test_context_holds_the_template_of_the_query_once() -> None:
-    k, l = 3, 3  # noqa: E741
+    k, l = 3, 3
     sample = tasks.contextual(rng("ictm"), 4000, k, l, 4, 5)
     blocks = sample.ids_NxT[:, : k * (l + 2)].reshape(-1, k, l + 2)
     templates = np.stack([tasks.template_of(blocks[:, i, :l]) for i in range(k)], 1)
@@ -107,17 +107,11 @@ def test_chains_end_after_as_many_lookups(hops: int) -> None:
 def test_patterns_of_blocks() -> None:
     assert tasks.blocks("ic_tm", 2, 1).tolist() == [0, 0, 0, 1, 1, 1, 2, 2]
     copying = tasks.copying("ic_qa", 1, 0)
-    assert copying.tolist() == [
-        [0, 1, 1, 0, 0],
-        [1, 0, 1, 0, 0],
-        [1, 1, 0, 0, 0],
-        [0, 0, 0, 0, 1],
-        [0, 0, 0, 1, 0],
-    ]
+    assert copying.tolist() == [[0, 1, 1, 0, 0], [1, 0, 1, 0, 0], [1, 1, 0, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 1, 0]]
 
 
 def test_parsing_pattern_finds_equal_tokens_of_the_block() -> None:
-    k, l, d1, d2 = 2, 3, 4, 5  # noqa: E741
+    k, l, d1, d2 = 2, 3, 4, 5
     sample = tasks.contextual(rng("parse"), 50, k, l, d1, d2)
     d, n = tasks.inputs("ic_tm", d1, d2), tasks.length("ic_tm", k, l)
     W = tasks.start("parsing", "ic_tm", k, l, d1, d2, d + n + 3)

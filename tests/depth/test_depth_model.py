@@ -30,10 +30,7 @@ def spec(request: pytest.FixtureRequest) -> Spec:
 
 def weights(spec: Spec, replicas: int = 3) -> dict[str, torch.Tensor]:
     rng = np.random.default_rng(7)
-    return {
-        n: torch.from_numpy(rng.normal(0, 0.5, (replicas, *s)))
-        for n, s in attention_only.shapes(spec).items()
-    }
+    return {n: torch.from_numpy(rng.normal(0, 0.5, (replicas, *s))) for n, s in attention_only.shapes(spec).items()}
 
 
 def table(spec: Spec) -> torch.Tensor:
@@ -45,9 +42,7 @@ def ids(spec: Spec, replicas: int = 3, length: int | None = None) -> torch.Tenso
     return torch.from_numpy(np.random.default_rng(3).integers(0, spec.inputs, shape))
 
 
-def by_hand(
-    spec: Spec, p: dict[str, np.ndarray], tokens: list[int]
-) -> tuple[np.ndarray, list[np.ndarray], list]:
+def by_hand(spec: Spec, p: dict[str, np.ndarray], tokens: list[int]) -> tuple[np.ndarray, list[np.ndarray], list]:
     """Eqs (2), (3) for one sequence, one key and query at a time, columns as in the paper."""
     H = np.zeros((spec.width, len(tokens)))
     for j, token in enumerate(tokens):
@@ -84,9 +79,7 @@ def test_forward_is_the_formula(spec: Spec) -> None:
                 np.testing.assert_allclose(
                     recorded[f"blocks.{layer}.attn.pattern"][r, b], patterns[layer], rtol=1e-9, atol=1e-9
                 )
-                np.testing.assert_allclose(
-                    recorded[f"blocks.{layer}.out"][r, b], outs[layer], rtol=1e-9, atol=1e-9
-                )
+                np.testing.assert_allclose(recorded[f"blocks.{layer}.out"][r, b], outs[layer], rtol=1e-9, atol=1e-9)
 
 
 def test_unrecorded_columns_change_nothing(spec: Spec) -> None:
@@ -137,22 +130,16 @@ def test_initial_weights_are_the_papers() -> None:
     task, memorization = drawn["task"], drawn["memorization"]
     assert not task["blocks.0.W"].any() and 0.019 < task["blocks.1.W"].max() < 0.02
     assert all(0.99 < memorization[f"blocks.{layer}.W"].max() < 1 for layer in range(2))
-    assert all(
-        abs(value.std() - 40**-0.5) < 0.02 and abs(value.mean()) < 0.02 for value in drawn["random"].values()
-    )
+    assert all(abs(value.std() - 40**-0.5) < 0.02 and abs(value.mean()) < 0.02 for value in drawn["random"].values())
 
 
 def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     spec = SPECS["three layers"]
-    with pytest.raises(
-        SandglassError, match=r"heads: expected one number for each of 3 layers, got \(1, 2\)"
-    ):
+    with pytest.raises(SandglassError, match=r"heads: expected one number for each of 3 layers, got \(1, 2\)"):
         dataclasses.replace(spec, heads=[1, 2])
     with pytest.raises(SandglassError, match="width 8 is less than 5 tokens and 4 positions need"):
         dataclasses.replace(spec, width=8)
-    with pytest.raises(
-        SandglassError, match=r"cannot record \['head'\]; this model has: blocks.0.attn.pattern"
-    ):
+    with pytest.raises(SandglassError, match=r"cannot record \['head'\]; this model has: blocks.0.attn.pattern"):
         attention_only.forward(spec, weights(spec), table(spec), ids(spec), record=["head"])
     arrays = {name: value.float().numpy() for name, value in weights(spec).items()}
     header = {"spec": dataclasses.asdict(spec), "run": "depth-x"}
@@ -170,8 +157,16 @@ def test_a_trained_replica_is_a_module(tmp_path: Path) -> None:
     spec = SPECS["three layers"]
     arrays = {name: value.float().numpy() for name, value in weights(spec).items()}
     entry = {"model": "attention_only/network", "replicas": 3, "dataset": "depth-x-data"}
-    header = {"spec": dataclasses.asdict(spec), "run": "depth-x", "study": "depth", "scale": "smoke", "entry": entry,
-             "params_hash": "0", "diverged": {}, "lr": [0.01] * 3}  # fmt: skip
+    header = {
+        "spec": dataclasses.asdict(spec),
+        "run": "depth-x",
+        "study": "depth",
+        "scale": "smoke",
+        "entry": entry,
+        "params_hash": "0",
+        "diverged": {},
+        "lr": [0.01] * 3,
+    }
     path = tmp_path / "model.safetensors"
     checkpoints.write(path, arrays | {"table": attention_only.embedding(spec)}, header)
     model = Replica.load(path, 1)

@@ -75,21 +75,15 @@ def test_toy_set_is_that_of_the_proof() -> None:
 
 
 def test_a_second_layer_breaks_the_identities(monkeypatch: pytest.MonkeyPatch) -> None:
-    def two_layers(
-        rng: np.random.Generator, count: int, heads: int, inputs: int, length: int, attention: str
-    ) -> Any:
+    def two_layers(rng: np.random.Generator, count: int, heads: int, inputs: int, length: int, attention: str) -> Any:
         width = inputs + length
         spec = attention_only.Spec(2, (heads, heads), attention, width, length, inputs, inputs, "random")
         drawn = [attention_only.initial(spec, rng) for _ in range(count)]
-        return constructions.Model(
-            spec, {name: np.stack([each[name] for each in drawn]) for name in drawn[0]}
-        )
+        return constructions.Model(spec, {name: np.stack([each[name] for each in drawn]) for name in drawn[0]})
 
     monkeypatch.setattr(constructions, "random_models", two_layers)
     broken = failed(impossibility)
-    assert {
-        f"{task}-{what}-h1" for task in ("reasoning", "templates") for what in ("residual", "classifier")
-    } <= broken
+    assert {f"{task}-{what}-h1" for task in ("reasoning", "templates") for what in ("residual", "classifier")} <= broken
 
 
 def test_softmax_is_not_dependent_without_its_normalisers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,13 +153,9 @@ def test_one_residual_that_is_not_a_number_is_the_largest(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(impossibility, "residual", first_is_nan)
     monkeypatch.setattr(
-        impossibility,
-        "_averages",
-        lambda outputs, sets: averages(outputs, sets) * (np.nan if len(sets) == 2 else 1),
+        impossibility, "_averages", lambda outputs, sets: averages(outputs, sets) * (np.nan if len(sets) == 2 else 1)
     )
-    assert {"templates-residual-h1", "templates-residual-h2", "softmax-residual-templates"} <= failed(
-        impossibility
-    )
+    assert {"templates-residual-h1", "templates-residual-h2", "softmax-residual-templates"} <= failed(impossibility)
 
 
 def test_every_input_of_a_small_size_is_there_once() -> None:
@@ -176,7 +166,5 @@ def test_every_input_of_a_small_size_is_there_once() -> None:
         (*generalization.every_sequence(3), 27),
     ):
         assert (
-            len({(*row, label) for row, label in zip(ids.tolist(), labels.tolist(), strict=True)})
-            == count
-            == len(ids)
+            len({(*row, label) for row, label in zip(ids.tolist(), labels.tolist(), strict=True)}) == count == len(ids)
         )

@@ -57,9 +57,7 @@ def test_every_run_takes_finite_steps(tmp_path: Path, run: str) -> None:
 
 
 def test_fresh_sequences_must_suffice() -> None:
-    with pytest.raises(
-        SandglassError, match=r"64 fresh training sequences, but 5 steps of 16 read 80: raise"
-    ):
+    with pytest.raises(SandglassError, match=r"64 fresh training sequences, but 5 steps of 16 read 80: raise"):
         prepared("depth-ic-qa-l2", steps=5)
     with pytest.raises(SandglassError, match="has 2 corpora: it needs as many replicas, not 1"):
         prepared("depth-nested-l2", replicas=1)
@@ -109,8 +107,10 @@ def test_metrics_of_scores() -> None:
         "candidates": torch.tensor([[[2, 1], [3, 0]]]),
     }
     metrics = objective.loss(lambda ids: (logits, {}), batch)
-    expected = [math.log(sum(math.exp(x) for x in row)) - row[label] for row, label in
-                zip(logits[0].tolist(), (1, 3), strict=True)]  # fmt: skip
+    expected = [
+        math.log(sum(math.exp(x) for x in row)) - row[label]
+        for row, label in zip(logits[0].tolist(), (1, 3), strict=True)
+    ]
     assert float(metrics["loss"]) == pytest.approx(np.mean(expected), rel=1e-6)
     assert float(metrics["accuracy"]) == 0.5 and float(metrics["context"]) == 1.0
     held = {f"fresh.{name}": value for name, value in batch.items()} | {"corpus": torch.tensor([0])}

@@ -22,9 +22,7 @@ Judge = Callable[[Any], Iterable[Gate]]
 
 def inputs(experiment: str, *runs: str) -> Any:
     """Return what an analysis needs to measure comparisons."""
-    return SimpleNamespace(
-        study="distillation", experiment=experiment, settings=SETTINGS, runs=lambda: list(runs)
-    )
+    return SimpleNamespace(study="distillation", experiment=experiment, settings=SETTINGS, runs=lambda: list(runs))
 
 
 def measured(value: float, n: int = 10, lo: float | None = None, hi: float | None = None) -> Interval:
@@ -51,9 +49,7 @@ def context(values: Values, scale: str, theory: pl.DataFrame | None = None, **mo
     tables = {"comparisons": table(values), **more}
     plain = {"size": "", "measured": 0.0, "comparison": "<=", "bound": 0.0, "statement": "classes"}
     classes = [plain | {"check": "tree.corrected", "claim": "19", "part": "classes"}]
-    checks = (
-        theory_rows("distillation", "distillation-definitions", "7.3", classes) if theory is None else theory
-    )
+    checks = theory_rows("distillation", "distillation-definitions", "7.3", classes) if theory is None else theory
     return SimpleNamespace(
         study="distillation", table=tables.__getitem__, theory=lambda: checks, scale=scale, settings=SETTINGS
     )
@@ -82,7 +78,4 @@ def inside(gate: Gate) -> float:
 def outside(gate: Gate) -> list[float]:
     """Return values that are just beyond each bar of a gate."""
     step = 1e-6
-    return [
-        each.bound - step if each.comparison.startswith(">") else each.bound + step
-        for each in gate.conditions
-    ]
+    return [each.bound - step if each.comparison.startswith(">") else each.bound + step for each in gate.conditions]

@@ -36,9 +36,7 @@ def masked(name: str, root: int, n: int, rate: float) -> tuple[NDArray[Any], ...
     return words, seen, pcfg.padded(kind, lengths, 0, 0)[:, 1:], lengths
 
 
-@pytest.mark.parametrize(
-    ("name", "root"), [("cfg3b", 13), ("cfg3b", 14), ("cfg3f", 12), ("cfg3i", 10), ("cfg3h", 7)]
-)
+@pytest.mark.parametrize(("name", "root"), [("cfg3b", 13), ("cfg3b", 14), ("cfg3f", 12), ("cfg3i", 10), ("cfg3h", 7)])
 @pytest.mark.parametrize("hide", [False, True])
 def test_posteriors_are_those_of_all_derivations(name: str, root: int, hide: bool) -> None:
     _, seen, kind, lengths = masked(name, root, 6, 0.4)
@@ -81,9 +79,7 @@ def test_full_strings_stay_within_range() -> None:
     words, seen, _, lengths = masked("cfg3b", 22, 2, 0.3)
     posteriors = inside.best("cfg3b", 22, seen, lengths, 0.3)
     assert np.isfinite(posteriors[seen != pcfg.PAD]).all()
-    chosen = np.take_along_axis(posteriors, np.minimum(words, 2)[..., None].astype(int), -1)[
-        seen == pcfg.MASK
-    ]
+    chosen = np.take_along_axis(posteriors, np.minimum(words, 2)[..., None].astype(int), -1)[seen == pcfg.MASK]
     assert chosen.mean() > 0.8
 
 
@@ -93,9 +89,7 @@ def test_the_channel_is_that_of_masks() -> None:
     known = inside.channel(0.3)
     assert known.sum(0) == pytest.approx(1)
     for a, b in itertools.product(range(3), (0, 1, 2, pcfg.MASK)):
-        assert (shown[tokens == a] == b).mean() == pytest.approx(
-            known[b, a], abs=4 * math.sqrt(0.25 / 200_000)
-        )
+        assert (shown[tokens == a] == b).mean() == pytest.approx(known[b, a], abs=4 * math.sqrt(0.25 / 200_000))
     chosen = kind != pcfg.NONE
     assert (shown[chosen] == tokens[chosen]).mean() == pytest.approx(inside.channel(1.0)[0, 0], abs=0.005)
     with pytest.raises(SandglassError, match="what became of each token"):
@@ -114,9 +108,11 @@ def test_hidden_positions_say_nothing() -> None:
 def test_windows_are_those_of_definition_25() -> None:
     place, lengths = np.array([4, 0, 7]), np.array([9, 9, 8])
     for n, positions in (
-        (2, ([3, 4], [0], [6, 7])), (3, ([3, 4, 5], [0, 1], [6, 7])), (4, ([2, 3, 4, 5], [0, 1], [5, 6, 7])),
+        (2, ([3, 4], [0], [6, 7])),
+        (3, ([3, 4, 5], [0, 1], [6, 7])),
+        (4, ([2, 3, 4, 5], [0, 1], [5, 6, 7])),
         (7, ([1, 2, 3, 4, 5, 6, 7], [0, 1, 2, 3], [4, 5, 6, 7])),
-    ):  # fmt: skip
+    ):
         windows = pcfg.window(place, n, lengths, 10)
         assert [np.flatnonzero(row).tolist() for row in windows] == list(positions)
     with pytest.raises(SandglassError, match="outside its sentence"):
@@ -233,9 +229,7 @@ def test_spreading_computes_any_support(scaled: bool) -> None:
 
 def test_indicators_reach_as_far_as_the_lemma_says() -> None:
     built = attention.interpolation([0.0, 1.0], [[1.0], [0.0]], 1.0)
-    assert built(np.array([[-0.25], [0.25], [0.375], [0.5], [0.75]]))[:, 0] == pytest.approx(
-        [1, 1, 0.5, 0, 0]
-    )
+    assert built(np.array([[-0.25], [0.25], [0.375], [0.5], [0.75]]))[:, 0] == pytest.approx([1, 1, 0.5, 0, 0])
     with pytest.raises(SandglassError, match="must be smaller"):
         list(attention.cases(3, 3))
 
@@ -268,9 +262,17 @@ def test_a_predictor_that_is_wrong_about_itself_fails(monkeypatch: pytest.Monkey
 
 def test_the_experiment_makes_its_tables_and_figures() -> None:
     entry = SimpleNamespace(
-        sentences=200, truncated=40, full=4, roots=[13], rates=[0.3], ngrams=[3, 7], levels=[3], sizes=[[20, 6]],
-        sharpness=[1.0, 4.0], tables=list(SCHEMAS),
-    )  # fmt: skip
+        sentences=200,
+        truncated=40,
+        full=4,
+        roots=[13],
+        rates=[0.3],
+        ngrams=[3, 7],
+        levels=[3],
+        sizes=[[20, 6]],
+        sharpness=[1.0, 4.0],
+        tables=list(SCHEMAS),
+    )
     context = Inputs("distillation", "distillation-grammars", entry, None, "smoke", 1, "0" * 32)  # type: ignore[arg-type]
     tables = grammars.analyse(context)
     made = finished(tables, SCHEMAS, context)

@@ -80,16 +80,7 @@ def test_places_lie_apart_from_the_ends() -> None:
 
 def test_phases_of_a_curve() -> None:
     """The curve of Figure 4.7, read from the graphic: plateau 1.04, 0.52 after 1,000 steps, 0.18 after 2,000."""
-    points = [
-        (200, 1.04),
-        (400, 1.04),
-        (600, 0.98),
-        (800, 0.8),
-        (1000, 0.52),
-        (1200, 0.4),
-        (2000, 0.18),
-        (8000, 0.03),
-    ]
+    points = [(200, 1.04), (400, 1.04), (600, 0.98), (800, 0.8), (1000, 0.52), (1200, 0.4), (2000, 0.18), (8000, 0.03)]
     course = pl.DataFrame(
         [{"run": "r", "arm": "label", "model": 0, "step": step, "loss": loss} for step, loss in points]
     )
@@ -119,14 +110,10 @@ def test_labels_of_the_probe_are_ancestors() -> None:
 def test_the_probe_reads_what_is_there_and_nothing_else() -> None:
     """Of states that say the symbol above each token it is right; of states that say nothing, no more than the most
     frequent symbol is."""
-    train, test = (
-        probe.drawn(np.random.default_rng(seed), "cfg3b", 15, n) for seed, n in ((0, 200), (1, 60))
-    )
+    train, test = (probe.drawn(np.random.default_rng(seed), "cfg3b", 15, n) for seed, n in ((0, 200), (1, 60)))
     settings = SimpleNamespace(heads=2, width=8, epochs=30)
     above = {
-        words.tobytes(): whole.ancestors[:, i].clip(0)
-        for whole in (train, test)
-        for i, words in enumerate(whole.words)
+        words.tobytes(): whole.ancestors[:, i].clip(0) for whole in (train, test) for i, words in enumerate(whole.words)
     }
 
     def accuracies(tells: bool) -> np.ndarray:
@@ -173,18 +160,22 @@ def test_the_best_rate_is_the_most_accurate_then_the_fastest(monkeypatch: pytest
     fast = [3, 3, 2, 2, 1, 1, 3, 3]
     course = pl.DataFrame(
         {
-            "run": "r", "width": 8, "heads": 2, "arm": "label", "model": model, "step": step,
+            "run": "r",
+            "width": 8,
+            "heads": 2,
+            "arm": "label",
+            "model": model,
+            "step": step,
             "accuracy": ends[model] if step >= fast[model] else 0.1,
         }
         for model in range(8)
         for step in (1, 2, 3)
-    )  # fmt: skip
+    )
 
     def found(lr: list[float], frame: pl.DataFrame) -> dict[float, str]:
         monkeypatch.setattr(rates.lessons, "courses", lambda context, run: frame)
         context: Any = SimpleNamespace(
-            run_header=lambda run: {"lr": lr, "entry": {"side": 2, "replicas": 1}},
-            settings=SimpleNamespace(risen=0.9),
+            run_header=lambda run: {"lr": lr, "entry": {"side": 2, "replicas": 1}}, settings=SimpleNamespace(risen=0.9)
         )
         table = rates.table(context, "r")
         assert table["n"].to_list() == [2] * len(lr)
@@ -196,7 +187,5 @@ def test_the_best_rate_is_the_most_accurate_then_the_fastest(monkeypatch: pytest
     assert found([0.3, 0.1, 0.2, 0.4], course) == {0.2: "inside"}  # in the order of rates, not of the file
     assert found([0.1, 0.2], course.filter(pl.col("model") < 4)) == {0.2: "highest"}
     assert found([0.1], course.filter(pl.col("model") < 2)) == {0.1: "only"}
-    lost = course.with_columns(
-        accuracy=pl.when(pl.col("model") >= 4).then(float("nan")).otherwise("accuracy")
-    )
+    lost = course.with_columns(accuracy=pl.when(pl.col("model") >= 4).then(float("nan")).otherwise("accuracy"))
     assert found([0.1, 0.2, 0.3, 0.4], lost) == {0.2: "inside"}

@@ -38,9 +38,7 @@ def test_networks_side_by_side_are_what_each_is_alone() -> None:
             plain = (x[r, s] @ own["W_1"] + own["b_1"]).relu() @ own["W_2"] + own["b_2"]
             torch.testing.assert_close(logits[r, s], plain)
     shared, _ = mlp.forward(spec, params, EMPTY, x[:1, :1])
-    torch.testing.assert_close(
-        shared[1, 2], mlp.forward(spec, params, EMPTY, x[:1, :1].expand(2, 3, 6, 5))[0][1, 2]
-    )
+    torch.testing.assert_close(shared[1, 2], mlp.forward(spec, params, EMPTY, x[:1, :1].expand(2, 3, 6, 5))[0][1, 2])
     with pytest.raises(SandglassError, match="records nothing"):
         mlp.forward(spec, params, EMPTY, x, record=["hidden"])
 
@@ -106,9 +104,7 @@ def test_later_tokens_do_not_matter_and_bad_requests_are_refused() -> None:
 def test_strings_that_begin_alike_are_read_as_each_is_alone(strings: int, average: bool) -> None:
     spec = transformer.Spec("gpt2", 2, 2, 3, 9, 8, 2, 2, 8 if average else 4, average, 0.02, True, 0.0)
     params = drawn(transformer, spec)
-    ids = (
-        np.random.default_rng(strings).integers(0, 2, (strings, 9)).astype(np.uint8)
-    )  # of 600 some are alike
+    ids = np.random.default_rng(strings).integers(0, 2, (strings, 9)).astype(np.uint8)  # of 600 some are alike
     plain, _ = transformer.forward(spec, params, EMPTY, torch.from_numpy(ids.astype(np.int64))[None, None])
     for numbers in (2**8, 2**20):
         logits = transformer.behind(spec, params, ids, numbers)

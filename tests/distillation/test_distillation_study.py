@@ -18,14 +18,7 @@ from pipeline.kit.verdicts import Gate
 from pipeline.studies.distillation import comparisons as declared
 from pipeline.studies.distillation.analysis import ablations, acceleration, endings
 from pipeline.studies.distillation.analysis.transformers import along_paths, compare
-from pipeline.studies.distillation.claims import (
-    STATEMENTS,
-    language_models,
-    parities,
-    transformers,
-    trees,
-    two_stages,
-)
+from pipeline.studies.distillation.claims import STATEMENTS, language_models, parities, transformers, trees, two_stages
 from pipeline.studies.distillation.measures import lessons
 from pipeline.studies.distillation.names import (
     ATTENDING,
@@ -48,7 +41,7 @@ TABLES: dict[str, Any] = {
         {"grammar": "cfg3b", "task": "masked", "quantity": "acc", "mask_rate": 0.3, "root": [13], "value": 0.9}
     ).with_columns(se=0.01),
     "support_recovery": pl.DataFrame({"value": [90.0, 130.0], "predicted": [100.0, 100.0]}),
-}  # fmt: skip
+}
 
 
 def judge(context: Any) -> Iterator[Gate]:
@@ -125,12 +118,7 @@ def test_attention_along_paths_sums_to_one_and_follows_both_layers() -> None:
     attention = along_paths(first, second)
     torch.testing.assert_close(attention.sum(-1), torch.ones(2, 3))
     plain = [
-        sum(
-            second[1, 2, a, 4, i] * first[1, 2, b, i, j] / 16
-            for a in range(4)
-            for b in range(4)
-            for i in range(5)
-        )
+        sum(second[1, 2, a, 4, i] * first[1, 2, b, i, j] / 16 for a in range(4) for b in range(4) for i in range(5))
         for j in range(5)
     ]
     torch.testing.assert_close(attention[1, 2], torch.stack(plain))  # type: ignore[arg-type]
@@ -138,8 +126,12 @@ def test_attention_along_paths_sums_to_one_and_follows_both_layers() -> None:
 
 def test_students_of_a_teacher_that_has_not_learned_are_left_out() -> None:
     def course(run: str, arms: list[str], final: list[float]) -> pl.DataFrame:
-        rows = [(run, 8, 1, arm, m, step, value) for arm in arms for m, end in enumerate(final)
-                for step, value in ((0, 0.5), (10, end))]  # fmt: skip
+        rows = [
+            (run, 8, 1, arm, m, step, value)
+            for arm in arms
+            for m, end in enumerate(final)
+            for step, value in ((0, 0.5), (10, end))
+        ]
         return pl.DataFrame(rows, ["run", "width", "heads", "arm", "model", "step", "accuracy"], orient="row")
 
     teachers, students = (
@@ -150,8 +142,9 @@ def test_students_of_a_teacher_that_has_not_learned_are_left_out() -> None:
     assert lessons.learned(context, teachers) == [0]
     chosen = pl.DataFrame(
         [(arm, m, m, 0, 5) for arm in ("os", "peak", "prog", "between") for m in (0, 1)],
-        ["arm", "model", "teacher", "order", "teacher_step"], orient="row",
-    )  # fmt: skip
+        ["arm", "model", "teacher", "order", "teacher_step"],
+        orient="row",
+    )
     first = pl.DataFrame({"model": [0, 0, 1, 1], "step": [5, 10] * 2, "separation": [9.0, 1.0, 70.0, 60.0]})
     found = Measurements(inputs("distillation-transformers", ATTENTION, ATTENDING))
     compare(context, found, teachers, students, first, chosen)
@@ -167,10 +160,15 @@ def test_students_of_a_teacher_that_has_not_learned_are_left_out() -> None:
 def test_models_are_late_or_never_learn() -> None:
     course = pl.DataFrame(
         {
-            "run": "a", "width": 8, "heads": None, "arm": "ce", "model": [0, 0, 0, 1, 1, 1], "step": [1, 2, 3] * 2,
+            "run": "a",
+            "width": 8,
+            "heads": None,
+            "arm": "ce",
+            "model": [0, 0, 0, 1, 1, 1],
+            "step": [1, 2, 3] * 2,
             "accuracy": [0.5, 0.95, 0.8, 0.5, 0.5, 0.89],
         }
-    )  # fmt: skip
+    )
     context: Any = SimpleNamespace(settings=SimpleNamespace(risen=0.9))
     models = lessons.models(context, course)
     assert models["t90"].to_list() == [2, None] and models["final"].to_list() == [0.8, 0.89]
@@ -185,8 +183,12 @@ def test_students_are_compared_when_their_teacher_has_learned() -> None:
         (NARROW, "prog"): [[0.5, 0.9, 1.0], [0.5, 0.6, 0.95], [0.5, 0.5, 0.5]],
         **{(NARROW, arm): [[0.5, 0.5, 0.6]] * 3 for arm in ("ce", "os", "warm")},
     }
-    rows = [(run, 8, None, arm, model, step, value) for (run, arm), models in accuracies.items()
-            for model, course in enumerate(models) for step, value in zip((10, 20, 30), course)]  # fmt: skip  # noqa: B905
+    rows = [
+        (run, 8, None, arm, model, step, value)
+        for (run, arm), models in accuracies.items()
+        for model, course in enumerate(models)
+        for step, value in zip((10, 20, 30), course, strict=False)
+    ]
     columns = ["run", "width", "heads", "arm", "model", "step", "accuracy"]
     courses = pl.DataFrame(rows, columns, orient="row")
     found_for: Any = inputs("distillation-acceleration", TEACHER, NARROW)
@@ -229,13 +231,7 @@ def test_gains_shrink_as_shares_of_what_one_shot_students_reach() -> None:
 
 
 def test_speed_compares_models_of_one_horizon_that_learn_from_labels() -> None:
-    rows = [
-        ("ce", 8, 30, 90),
-        ("ce", 16, 20, 90),
-        ("label", 32, 10, 90),
-        ("os", 64, 99, 90),
-        ("ce", 4, 1, 10),
-    ]
+    rows = [("ce", 8, 30, 90), ("ce", 16, 20, 90), ("label", 32, 10, 90), ("os", 64, 99, 90), ("ce", 4, 1, 10)]
     models = pl.DataFrame(rows, schema=["arm", "heads", "t80", "horizon"], orient="row")
     heads, late = lessons.speed(models, 90) or ([], [])
     assert list(heads) == [8, 16, 32] and list(late) == [30, 20, 10]

@@ -27,20 +27,32 @@ from pipeline.studies.distillation.theory import complexity, definitions, majori
 from schemas.claims import FAILS, HOLDS
 
 NAN = float("nan")
-MODULES: dict[str, Any] = {
-    "majority": majority, "stages": stages, "complexity": complexity, "definitions": definitions,
-}  # fmt: skip
+MODULES: dict[str, Any] = {"majority": majority, "stages": stages, "complexity": complexity, "definitions": definitions}
 SMALL: dict[str, dict[str, Any]] = {
     "majority": {"coordinates": [7, 9], "pairs": 31, "most": 101, "draws": 4},
     "stages": {
-        "d": 11, "k": 4, "m": 64, "widths": [64, 256], "wide": 1024, "wide_second": 64, "batches": [256, 1024, 4096],
-        "replicas": 4, "steps": 400, "rate": 0.1,
+        "d": 11,
+        "k": 4,
+        "m": 64,
+        "widths": [64, 256],
+        "wide": 1024,
+        "wide_second": 64,
+        "batches": [256, 1024, 4096],
+        "replicas": 4,
+        "steps": 400,
+        "rate": 0.1,
     },
     "complexity": {
-        "k": 4, "coordinates": [11, 21, 41], "small": 9, "m_student": 64, "m_teacher": 256, "replicas": 4, "half": 0.5,
+        "k": 4,
+        "coordinates": [11, 21, 41],
+        "small": 9,
+        "m_student": 64,
+        "m_teacher": 256,
+        "replicas": 4,
+        "half": 0.5,
     },
     "definitions": {"depths": [1, 2, 3], "longest": 12, "levels": 7, "draws": 5},
-}  # fmt: skip
+}
 
 
 def checked(module: str) -> pl.DataFrame:
@@ -73,16 +85,11 @@ def test_fourier_is_the_mean_against_every_parity(d: int, seed: int) -> None:
 )
 def test_coefficients_of_the_majority(d: int, i: int, value: float) -> None:
     assert relu.majority_coefficient(d, i) == pytest.approx(value, abs=5e-5)
-    assert (relu.fourier(relu.majority(relu.cube(d)))[(1 << i) - 1]) == pytest.approx(
-        relu.majority_coefficient(d, i)
-    )
+    assert (relu.fourier(relu.majority(relu.cube(d)))[(1 << i) - 1]) == pytest.approx(relu.majority_coefficient(d, i))
 
 
 @given(
-    st.sampled_from([7, 9, 11]),
-    st.sampled_from([2, 4, 6]),
-    st.integers(0, 10**6),
-    st.sampled_from(["aligned", "iid"]),
+    st.sampled_from([7, 9, 11]), st.sampled_from([2, 4, 6]), st.integers(0, 10**6), st.sampled_from(["aligned", "iid"])
 )
 @settings(max_examples=20, deadline=None)
 def test_stage_one_in_closed_form(d: int, k: int, seed: int, mode: relu.Mode) -> None:
@@ -105,9 +112,7 @@ def test_stage_one_in_closed_form(d: int, k: int, seed: int, mode: relu.Mode) ->
 def test_the_printed_start_gives_the_spread_that_the_closed_form_says() -> None:
     rng = np.random.default_rng(0)
     correlations = np.abs(relu.correlations(relu.first_stage(relu.initial(rng, 13, 4, 256, "iid", (1000,)))))
-    assert (correlations[:, :4].mean(), correlations[:, 4:].mean()) == pytest.approx(
-        relu.spread(13, 4, 256), rel=0.05
-    )
+    assert (correlations[:, :4].mean(), correlations[:, 4:].mean()) == pytest.approx(relu.spread(13, 4, 256), rel=0.05)
 
 
 def test_starts_that_the_theory_has_not_are_refused() -> None:
@@ -128,16 +133,12 @@ def test_gradients_of_batches_are_those_of_their_inputs() -> None:
         direct = relu.gradient(start.w, start.b, x, relu.parity(x, 4) if target is None else target(x))
         assert np.abs(few - direct).max() < 1e-6
         cube = relu.cube(9)
-        known = relu.gradient(
-            start.w, start.b, cube, relu.parity(cube, 4) if target is None else target(cube)
-        )
+        known = relu.gradient(start.w, start.b, cube, relu.parity(cube, 4) if target is None else target(cube))
         assert np.abs(many - known).max() < 5 * np.sqrt(0.5 / (1 << 17)) * (1 if target is None else 0.3)
 
 
 def test_recovery_counts_the_largest_entries() -> None:
-    gradient = np.array(
-        [[3.0, -2.0, 1.0, 0.5], [3.0, 0.1, -1.0, 0.5], [1.0, 1.0, 1.0, 0.0], [0.1, 0.2, 0.3, 0.4]]
-    )
+    gradient = np.array([[3.0, -2.0, 1.0, 0.5], [3.0, 0.1, -1.0, 0.5], [1.0, 1.0, 1.0, 0.0], [0.1, 0.2, 0.3, 0.4]])
     recovery = relu.recovery(gradient, 2)
     assert (recovery.neurons, recovery.precision, recovery.together) == (0.25, 0.5, True)
     each = [relu.recovery(row[None], 2) for row in gradient]
@@ -168,9 +169,7 @@ def test_stage_two_learns_and_keeps_its_best_step() -> None:
     assert (curve.hinge.argmin(0) == curve.best).all()
     x = relu.drawn(rng, 4096, 21).astype(float)
     best = relu.Network(taught.w[0], taught.b[0], curve.a[0], 2)
-    assert np.maximum(0, 1 - best(x) * relu.parity(x, 2)).mean() == pytest.approx(
-        curve.hinge[:, 0].min(), abs=0.05
-    )
+    assert np.maximum(0, 1 - best(x) * relu.parity(x, 2)).mean() == pytest.approx(curve.hinge[:, 0].min(), abs=0.05)
 
 
 def test_where_shares_reach_a_bar() -> None:
@@ -197,16 +196,19 @@ def test_every_check_holds(rows: pl.DataFrame) -> None:
 PLACES: dict[str, list[tuple[Any, str]]] = {
     "majority": [(relu, "majority_coefficient"), (relu, "fourier"), (relu, "majority")],
     "stages": [
-        (relu, "gradient"), (relu, "population_gradient"), (relu, "correlations"), (relu, "influences"),
-        (relu.Network, "__call__"), (relu, "damping"), (relu, "parity"),
+        (relu, "gradient"),
+        (relu, "population_gradient"),
+        (relu, "correlations"),
+        (relu, "influences"),
+        (relu.Network, "__call__"),
+        (relu, "damping"),
+        (relu, "parity"),
     ],
     "complexity": [(relu, "gradient"), (relu, "most_steps"), (relu, "first_samples"), (relu, "one_shot_samples")],
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize(
-    ("module", "place"), [(m, place) for m, places in PLACES.items() for place in places]
-)
+@pytest.mark.parametrize(("module", "place"), [(m, place) for m, places in PLACES.items() for place in places])
 def test_no_row_holds_that_read_an_output_which_is_none(
     unspoilt: Checked, module: str, place: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,9 +233,7 @@ def classes(theory: pl.DataFrame) -> Gate:
 
 def test_gates_fall_with_what_they_read(rows: pl.DataFrame) -> None:
     good = told(rows)
-    assert {
-        name: gate.verdict("quick") for name, gate in good.items() if gate.verdict("quick")[0] != HOLDS
-    } == {}
+    assert {name: gate.verdict("quick") for name, gate in good.items() if gate.verdict("quick")[0] != HOLDS} == {}
     for value in (NAN, None):
         none = told(rows.with_columns(measured=pl.lit(value, pl.Float64), passed=pl.lit(False)))
         assert {gate.verdict("quick")[0] for gate in none.values()} == {FAILS}

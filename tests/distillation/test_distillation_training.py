@@ -58,12 +58,8 @@ def test_equal_split(count: int, horizon: int) -> None:
 @pytest.mark.parametrize("horizon", [10, 100, 130])
 def test_a_share_of_the_teachers_steps_does_not_depend_on_the_horizon(kappa: float, horizon: int) -> None:
     kept, each = [25, 50, 75, 100], round(kappa * 25, 9)
-    intervals = labels.intervals(
-        Arm(schedule="share_split", kappa=kappa, tau=0, spaced="kept"), kept, [], horizon
-    )
-    assert [at_step(intervals, t) for t in range(horizon)] == [
-        25 * min(int(t / each) + 1, 4) for t in range(horizon)
-    ]
+    intervals = labels.intervals(Arm(schedule="share_split", kappa=kappa, tau=0, spaced="kept"), kept, [], horizon)
+    assert [at_step(intervals, t) for t in range(horizon)] == [25 * min(int(t / each) + 1, 4) for t in range(horizon)]
 
 
 def test_checkpoints_between_two_peaks() -> None:
@@ -113,8 +109,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "member",
-    ["distillation-narrow", "distillation-pupils-1", "distillation-gpt-2", "distillation-text-pupils-1"],
+    "member", ["distillation-narrow", "distillation-pupils-1", "distillation-gpt-2", "distillation-text-pupils-1"]
 )
 def test_students_of_a_number_read_the_same_and_no_input_comes_twice(folder: Path, member: str) -> None:
     job = _job(folder, member, **({"side": 2} if member == "distillation-gpt-2" else {}))
@@ -166,11 +161,7 @@ def test_losses_are_cross_entropies_of_each_students_targets(folder: Path, membe
         if row["soft"] is not None:
             targets = torch.tensor(row["soft"], dtype=torch.float64).view(-1, count, classes)[step, :n_labels]
         else:
-            hard = (
-                labels_of
-                if row["hard"] is None
-                else torch.tensor(row["hard"]).view(-1, count)[step, :n_labels]
-            )
+            hard = labels_of if row["hard"] is None else torch.tensor(row["hard"]).view(-1, count)[step, :n_labels]
             targets = torch.nn.functional.one_hot(hard.long(), classes).double()
         losses = -(targets * logp).sum(-1)
         mask = batch["weight"][0, place] > 0 if "weight" in batch else torch.ones(n_labels, dtype=torch.bool)
@@ -180,9 +171,14 @@ def test_losses_are_cross_entropies_of_each_students_targets(folder: Path, membe
 
 
 TAUGHT = [
-    "distillation-accelerated", "distillation-candidates", "distillation-tokens-taught", "distillation-lessons-1",
-    "distillation-choices-1", "distillation-endings-2-taught-2", "distillation-text-taught-3",
-]  # fmt: skip
+    "distillation-accelerated",
+    "distillation-candidates",
+    "distillation-tokens-taught",
+    "distillation-lessons-1",
+    "distillation-choices-1",
+    "distillation-endings-2-taught-2",
+    "distillation-text-taught-3",
+]
 
 
 @pytest.mark.parametrize("member", TAUGHT)
@@ -191,9 +187,7 @@ def test_answers_are_those_of_the_scheduled_checkpoint(folder: Path, member: str
     entry = load_study("distillation").members("datasets")[member]
     frame = _dataset(folder, member).filter(part="student").sort("row")
     arrays, header = _trained(folder, entry.teacher)
-    student = next(
-        key for key, run in load_study("distillation").members("runs").items() if run.dataset == member
-    )
+    student = next(key for key, run in load_study("distillation").members("runs").items() if run.dataset == member)
     job, checked = _job(folder, student), 0
     for row in frame.iter_rows(named=True):
         if row["schedule"] is None:
@@ -289,9 +283,7 @@ def test_datasets_of_several_horizons_are_answered_together_as_they_are_alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     members = load_study("distillation").members("datasets")
-    entries = {
-        f"distillation-lessons-{place}": members[f"distillation-lessons-{place}"] for place in (3, 1, 2)
-    }
+    entries = {f"distillation-lessons-{place}": members[f"distillation-lessons-{place}"] for place in (3, 1, 2)}
     trained = _trained(folder, "distillation-bert")
     alone = {key: labels.answers({key: entry}, SEED, *trained)[key] for key, entry in entries.items()}
     drawn: list[int] = []

@@ -31,9 +31,7 @@ def test_classes_are_equally_frequent_and_products_of_their_own(d: int, k: int, 
     products = parity.node_products(bits, k, depth)
     for leaf in range(2**depth):
         values = products[labels == leaf][:, [node - 1 for node in parity.leaf_nodes(leaf, depth)]]
-        assert (
-            len(np.unique(values, axis=0)) == 1
-        )  # a class depends on the parities of its path, and on all of them
+        assert len(np.unique(values, axis=0)) == 1  # a class depends on the parities of its path, and on all of them
         if depth > 1:
             assert int("".join("0" if negative else "1" for negative in values[0]), 2) == leaf
 
@@ -64,9 +62,7 @@ def test_monomials_on_and_off_the_support() -> None:
     rng = np.random.default_rng(0)
     assert parity.other_monomials(rng, [0, 1], 5, 1, 3) == [(2,), (3,), (4,)]
     monomials = parity.other_monomials(rng, [0, 1, 2], 12, 2, 40)
-    assert len(set(monomials)) == 40 and all(
-        max(places) > 2 and len(set(places)) == 2 for places in monomials
-    )
+    assert len(set(monomials)) == 40 and all(max(places) > 2 and len(set(places)) == 2 for places in monomials)
 
 
 def test_correlations_are_fourier_coefficients() -> None:

@@ -51,9 +51,7 @@ def test_unknown_names_and_symbols_are_refused() -> None:
         pcfg.derivations("cfg3b", 16)
 
 
-@pytest.mark.parametrize(
-    ("name", "root"), [("cfg3b", 13), ("cfg3b", 15), ("cfg3f", 12), ("cfg3h", 11), ("cfg3g", 10)]
-)
+@pytest.mark.parametrize(("name", "root"), [("cfg3b", 13), ("cfg3b", 15), ("cfg3f", 12), ("cfg3h", 11), ("cfg3g", 10)])
 def test_laws_are_those_of_all_derivations(name: str, root: int) -> None:
     strings, chances = pcfg.derivations(name, root)
     assert len(strings) == pcfg.number_of_derivations(name, root)
@@ -171,9 +169,7 @@ def test_padding_is_never_selected_nor_seen() -> None:
     assert (ids[:, 1:][ids[:, 1:] != pcfg.PAD] == shown).all()
     plain, hidden = pcfg.visible(ids, kinds, False), pcfg.visible(ids, kinds, True)
     assert (plain == (ids != pcfg.PAD)).all()
-    assert (hidden == plain & (kinds == pcfg.NONE)).all() and (plain & ~hidden).sum() == (
-        kind != pcfg.NONE
-    ).sum()
+    assert (hidden == plain & (kinds == pcfg.NONE)).all() and (plain & ~hidden).sum() == (kind != pcfg.NONE).sum()
     with pytest.raises(SandglassError, match="expected at most 10"):
         pcfg.padded(shown, lengths, width=10)
 

@@ -21,12 +21,7 @@ def test_the_words_are_different_and_few_enough() -> None:
     assert len(words.vocabulary) <= language.MOST_WORDS
     assert sum(len(words.classes[name]) for name in words.classes if "_" in name and "det" not in name) > 1500
     assert words.vocabulary[language.MASK] == "<mask>" and words.vocabulary[language.PAD] == "<pad>"
-    assert (language.BOS, language.EOS, language.PAD, language.MASK) == (
-        pcfg.BOS,
-        pcfg.EOS,
-        pcfg.PAD,
-        pcfg.MASK,
-    )
+    assert (language.BOS, language.EOS, language.PAD, language.MASK) == (pcfg.BOS, pcfg.EOS, pcfg.PAD, pcfg.MASK)
 
 
 def test_subjects_and_verbs_agree_and_sentences_end() -> None:
@@ -78,9 +73,7 @@ def test_words_are_masked_by_the_law_of_definition_24() -> None:
     examples = language.examples(stream(2, "test", "masks"), 2000, task, held=False)
     tokens, shown, kind = (examples[name] for name in ("tokens", "shown", "kind"))
     assert tokens.shape == shown.shape == kind.shape == (2000, 65)
-    assert (
-        (tokens[:, 0] == language.BOS).all() and (shown[:, 0] == language.BOS).all() and not kind[:, 0].any()
-    )
+    assert (tokens[:, 0] == language.BOS).all() and (shown[:, 0] == language.BOS).all() and not kind[:, 0].any()
     n = 2000 * 64
     counts = np.bincount(kind[:, 1:].ravel(), minlength=4)
     expected = n * np.array([0.85, 0.15 * 0.8, 0.15 * 0.1, 0.15 * 0.1])
@@ -101,8 +94,15 @@ def test_text_files_make_blocks(tmp_path: Path) -> None:
     blocks, vocabulary = language.read([tmp_path / "a.txt"], 4, 12)
     assert vocabulary == (*language.SPECIAL, "the", "cat", "!", ",")
     assert [vocabulary[word] for word in blocks.ravel()] == [
-        "the", "cat", "<unknown>", "<unknown>", "the", "cat", ",", "the",
-    ]  # fmt: skip
+        "the",
+        "cat",
+        "<unknown>",
+        "<unknown>",
+        "the",
+        "cat",
+        ",",
+        "the",
+    ]
     with pytest.raises(SandglassError, match=r"cannot read the corpus .*b\.txt: No such file"):
         language.read([tmp_path / "b.txt"], 4, 12)
     with pytest.raises(SandglassError, match="less than a block of 100"):

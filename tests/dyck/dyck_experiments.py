@@ -59,8 +59,6 @@ def comparisons(value: Callable[[Comparison], Numbers | None], n: int = 10) -> p
     """Return the table ``comparisons`` with what ``value`` says of each: value and ends of the interval, None where
     it is not run."""
     return frame(
-        not_run(each, 0.9)
-        if (numbers := value(each)) is None
-        else row(each, Interval(*numbers, "Student", n, 2), 0.9)
+        not_run(each, 0.9) if (numbers := value(each)) is None else row(each, Interval(*numbers, "Student", n, 2), 0.9)
         for each in DECLARED
     )

@@ -44,22 +44,12 @@ from schemas.dyck.tables import SCHEMAS
 REPLICAS = 4
 COMPLETE, PREFIXES = ARMS["complete"], ARMS["prefix"]
 # Tables with tests of their own, in test_dyck_copying and test_dyck_stack.
-ELSEWHERE = {
-    "class_lift",
-    "ablation",
-    "copy_maps",
-    "head_importance",
-    "stack_effects",
-    "families",
-    "family_distances",
-}
+ELSEWHERE = {"class_lift", "ablation", "copy_maps", "head_importance", "stack_effects", "families", "family_distances"}
 GRAMMAR = {"k": 2, "depth": 4}
 COMMON = {"study": "dyck", "language": "dyck", "grammars": [GRAMMAR]}
 CHAIN = {"q": 0.5, "sequences": 40, "corpora": 1}
 DATASETS = {
-    "train": Complete(
-        **COMMON, **CHAIN, split="train_complete", sampler="complete", p_stop=0.5, max_length=26
-    ),
+    "train": Complete(**COMMON, **CHAIN, split="train_complete", sampler="complete", p_stop=0.5, max_length=26),
     "dev": Complete(**COMMON, **CHAIN, split="dev_complete", sampler="complete", p_stop=0.5, max_length=26),
     "long": Prefix(
         **COMMON, **CHAIN | {"sequences": 3}, split="lengen", sampler="prefix", min_length=60, max_length=80
@@ -71,18 +61,34 @@ DATASETS |= {
     "train-prefix": Prefix(**PREFIX, split="train_prefix"),
     "dev-prefix": Prefix(**PREFIX, split="dev_prefix"),
     "probe19": Prefix(
-        **PREFIX
-        | {"sequences": 6, "min_length": 19, "max_length": 19, "grammars": [{"k": 3, "depth": 4}, GRAMMAR]},
+        **PREFIX | {"sequences": 6, "min_length": 19, "max_length": 19, "grammars": [{"k": 3, "depth": 4}, GRAMMAR]},
         split="probe19",
     ),
     "probe28": Prefix(**PREFIX | {"sequences": 1}, split="probe28"),
 }
 GPT = {
-    "dataset": "train", "k": 2, "depth": 4, "block": "gpt", "layers": 2, "heads": 1, "width": 50, "ffn": 50,
-    "attention": "learned", "embedding": "token", "position": "none", "t_max": 6000, "replicas": REPLICAS,
-    "lr": 0.003, "batch": 8, "steps": 10, "loss_positions": "closing", "contrastive": 0.0, "corpus": "shared",
-    "stream": "a", "objective": "next_token",
-}  # fmt: skip
+    "dataset": "train",
+    "k": 2,
+    "depth": 4,
+    "block": "gpt",
+    "layers": 2,
+    "heads": 1,
+    "width": 50,
+    "ffn": 50,
+    "attention": "learned",
+    "embedding": "token",
+    "position": "none",
+    "t_max": 6000,
+    "replicas": REPLICAS,
+    "lr": 0.003,
+    "batch": 8,
+    "steps": 10,
+    "loss_positions": "closing",
+    "contrastive": 0.0,
+    "corpus": "shared",
+    "stream": "a",
+    "objective": "next_token",
+}
 MFL = GPT | {"block": "stripped", "layers": 1, "ffn": 0, "embedding": "pair", "stream": "b"}
 RUNS = {
     STANDARD: GPT,
@@ -121,8 +127,7 @@ def ensemble(run: str) -> transformer.Ensemble | theory_transformer.Ensemble:
     scale = 1 if entry["block"] == "eq6" else 10
     models = [module.initial(spec, stream(0, run, replica)) for replica in range(REPLICAS)]
     params = {
-        name: torch.from_numpy(np.stack([model[name] for model in models])).double() * scale
-        for name in models[0]
+        name: torch.from_numpy(np.stack([model[name] for model in models])).double() * scale for name in models[0]
     }
     return module.Ensemble(spec, params, table.double(), {})
 
@@ -135,17 +140,25 @@ def context(
 ) -> Any:
     settings = SimpleNamespace(min_accuracy=min_accuracy, confidence=0.95, stored_maps=2)
     return SimpleNamespace(
-        study="dyck", settings=settings, datasets=lambda: [key for key in DATASETS if key not in without],
-        scale="smoke", seed=1, params_hash="0" * 32,
+        study="dyck",
+        settings=settings,
+        datasets=lambda: [key for key in DATASETS if key not in without],
+        scale="smoke",
+        seed=1,
+        params_hash="0" * 32,
         dataset=lambda key: datasets.generate(DATASETS[key], key, 1)[0],
         model=ensemble,
         runs=lambda: runs or list(RUNS),
         run_header=lambda run: {"entry": (RUNS | MORE)[run], "diverged": (diverged or {}).get(run, {})},
         curves=lambda run: pl.DataFrame(
-            {"run": run, "replica": [0, 0, 1, 1, 2, 2, 3, 3], "step": [5, 10] * 4,
-             "loss": [2.0, 1.0, 2.0, 1.5, 2.0, 0.5, 2.0, None]}
+            {
+                "run": run,
+                "replica": [0, 0, 1, 1, 2, 2, 3, 3],
+                "step": [5, 10] * 4,
+                "loss": [2.0, 1.0, 2.0, 1.5, 2.0, 0.5, 2.0, None],
+            }
         ),
-    )  # fmt: skip
+    )
 
 
 def made_of(some: Any) -> dict[str, pl.DataFrame]:
@@ -173,14 +186,7 @@ def test_runs_say_what_was_trained(made: dict[str, pl.DataFrame]) -> None:
     runs = made["runs"]
     assert runs.height == 8 * REPLICAS
     rows = {row["run"]: row for row in runs.filter(replica=3).iter_rows(named=True)}
-    assert [rows[run]["arch"] for run in RUNS] == [
-        "gpt",
-        "gpt_pos",
-        *["mfl15"] * 3,
-        "uniform",
-        "resln",
-        "eq6",
-    ]
+    assert [rows[run]["arch"] for run in RUNS] == ["gpt", "gpt_pos", *["mfl15"] * 3, "uniform", "resln", "eq6"]
     assert rows[STANDARD]["t_max"] is None and rows[LINEAR]["t_max"] == 28
     assert rows[MINIMAL]["corpus"] == 0 and rows[COMPLETE["standard"]]["corpus"] == 3
     assert runs.filter(run=STANDARD)["final_loss"].to_list() == [1.0, 1.5, 0.5, None]
@@ -225,9 +231,9 @@ def test_attention_is_the_softmax_of_the_weights(made: dict[str, pl.DataFrame]) 
         for start in (False, True):
             ids = tokens if run == STANDARD else dyck.symbols(tokens, 4)
             x = model.table[torch.from_numpy((dyck.with_start(ids) if start else ids).astype(int))[0]]
-            q, k, _ = (
-                x @ model.params["blocks.0.attn.W_QKV"] + model.params["blocks.0.attn.b_QKV"][:, None]
-            ).chunk(3, -1)
+            q, k, _ = (x @ model.params["blocks.0.attn.W_QKV"] + model.params["blocks.0.attn.b_QKV"][:, None]).chunk(
+                3, -1
+            )
             scores = q @ k.transpose(-1, -2) / 50**0.5
             n = len(x)
             expected = scores.masked_fill(torch.ones(n, n).triu(1).bool(), -torch.inf).softmax(-1)
@@ -325,8 +331,7 @@ def test_stack_scores_are_those_of_one_query_after_another(made: dict[str, pl.Da
                 if stack:
                     levels = _open_at(text[: i + 1], len(stack))
                     scores = {
-                        "stack_argmax": pattern[:, i, stack[-1]]
-                        > np.delete(pattern[:, i], stack[-1], 1).max(1),
+                        "stack_argmax": pattern[:, i, stack[-1]] > np.delete(pattern[:, i], stack[-1], 1).max(1),
                         "stack_argmax_tied": pattern[:, i, stack[-1]]
                         >= (1 - 1e-5) * np.delete(pattern[:, i], stack[-1], 1).max(1),
                         "stack_mass": pattern[:, i, stack[-1]],
@@ -404,10 +409,7 @@ def test_prefix_models_are_compared_like_the_others(more: dict[str, pl.DataFrame
     found = compared(more, comparisons.VIOLATION_RATIO["prefix"])
     assert found["value"] == pytest.approx((first["beta"] / second["beta"]).median())
     probe = dyck.nested_probe(2, 4)[0].tolist()
-    means = [
-        pair_mean(maps(run, probe, True, layer))
-        for run, layer in ((PREFIX_STANDARD_ALL, 2), (PREFIX_MINIMAL, 1))
-    ]
+    means = [pair_mean(maps(run, probe, True, layer)) for run, layer in ((PREFIX_STANDARD_ALL, 2), (PREFIX_MINIMAL, 1))]
     ratio = compared(more, comparisons.VARIATION_RATIO[PREFIX_STANDARD_ALL, PREFIX_MINIMAL, True])
     assert ratio["value"] == pytest.approx(means[0] / means[1], rel=1e-4)
 
@@ -420,9 +422,7 @@ def test_the_longer_probe_is_shown_with_its_text(more: dict[str, pl.DataFrame]) 
 
 
 def test_the_second_arm_of_table_1_says_so(more: dict[str, pl.DataFrame]) -> None:
-    assert set(more["variation_table1"].select("run", "data").rows()) == {
-        (TABLE_1_COMPLETE[2, 4, 3], "complete")
-    }
+    assert set(more["variation_table1"].select("run", "data").rows()) == {(TABLE_1_COMPLETE[2, 4, 3], "complete")}
     assert more["variation_table1"]["published_mean"].to_list() == [0.070, 5.072, 24.063]
 
 
@@ -437,15 +437,13 @@ def test_readings_stand_beside_the_recommended_one(more: dict[str, pl.DataFrame]
     }
     variation = more["variation"].filter("last_layer", run="dyck-standard-double", probe_split="probe16")
     for start, word in ((False, "omitted"), (True, "included")):
-        found = readings.filter(
-            run="dyck-standard-double", quantity=f"variation on D4, start token {word}"
-        ).row(0, named=True)
+        found = readings.filter(run="dyck-standard-double", quantity=f"variation on D4, start token {word}").row(
+            0, named=True
+        )
         assert found["value"] == variation.filter(start_included=start)["variation_mean"][0]
         assert found["published"] == (None if start else 2.27)
     accuracy = more["accuracy"].filter(run="dyck-standard-double", eval_split="dev_complete")["acc_close"]
-    found = readings.filter(run="dyck-standard-double", quantity="acc_close in distribution").row(
-        0, named=True
-    )
+    found = readings.filter(run="dyck-standard-double", quantity="acc_close in distribution").row(0, named=True)
     assert found["value"] == pytest.approx(accuracy.mean()) and found["lo"] <= found["value"] <= found["hi"]
 
 
@@ -490,14 +488,9 @@ def test_diverged_and_weak_replicas_are_left_out_and_counted() -> None:
     found = strict["variation"].filter(**probe).row(0, named=True)
     assert (found["n_models"], found["variation_mean"], found["ci_lo"]) == (0, None, None)
     assert found["excluded_reason"] == "4 with acc_close below 0.97"
-    assert (
-        strict["fig3"].height == 2 * REPLICAS and not strict["fig3"]["learned"].any()
-    )  # Figure 3 shows all models
+    assert strict["fig3"].height == 2 * REPLICAS and not strict["fig3"]["learned"].any()  # Figure 3 shows all models
     for comparison in (comparisons.VIOLATION_SHIFT["complete"], comparisons.STACK_MEAN[STANDARD]):
-        assert (
-            compared(strict, comparison)["state"] == "too few models"
-            and not compared(strict, comparison)["n"]
-        )
+        assert compared(strict, comparison)["state"] == "too few models" and not compared(strict, comparison)["n"]
     assert compared(strict, comparisons.ACCURACY[STANDARD])["n"] == REPLICAS
 
 

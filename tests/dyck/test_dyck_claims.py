@@ -57,28 +57,20 @@ def near(value: float, part: float = 0.01) -> tuple[float, float, float]:
 OF_RUNS = {STANDARD: 2.3, LINEAR: 2.6, MINIMAL: 0.08}
 # By group of comparisons, which a test can change as one.
 FOUND: dict[str, dict[Comparison, tuple[float, float, float]]] = {
-    "in_distribution": dict.fromkeys(
-        [*declared.ACCURACY.values(), *declared.UNSEEN.values()], (0.995, 0.99, 1.0)
-    ),
+    "in_distribution": dict.fromkeys([*declared.ACCURACY.values(), *declared.UNSEEN.values()], (0.995, 0.99, 1.0)),
     "stack_share": dict.fromkeys(declared.STACK_SHARE.values(), (0.0, 0.0, 0.1)),
     "stack_mean": dict.fromkeys(declared.STACK_MEAN.values(), (0.35, 0.3, 0.4)),
     "cells": dict.fromkeys(declared.ON_SENTENCES.values(), (0.45, 0.35, 0.5)),
     "effects": dict.fromkeys(declared.EFFECTS.values(), (0.2, 0.1, 0.3)),
     **{
-        f"variation of {MODELS[run]}": {
-            each: near(value) for (of, _), each in declared.VARIATION.items() if of == run
-        }
+        f"variation of {MODELS[run]}": {each: near(value) for (of, _), each in declared.VARIATION.items() if of == run}
         for run, value in OF_RUNS.items()
     },
     "over_random": dict.fromkeys(declared.OVER_RANDOM.values(), (0.77, 0.7, 0.9)),
     "variation_ratio": {
-        each: (0.035, 0.02, 0.05)
-        for (first, _, _), each in declared.VARIATION_RATIO.items()
-        if first == MINIMAL
+        each: (0.035, 0.02, 0.05) for (first, _, _), each in declared.VARIATION_RATIO.items() if first == MINIMAL
     },
-    "times": {
-        each: near(30.0) for (first, _, _), each in declared.VARIATION_RATIO.items() if first != MINIMAL
-    },
+    "times": {each: near(30.0) for (first, _, _), each in declared.VARIATION_RATIO.items() if first != MINIMAL},
     **{
         f"layer {layer}": {
             each: near(PUBLISHED_TABLE_1[cell][layer - 1][0])
@@ -106,15 +98,15 @@ def found(n: int = 39, **changed: tuple[float, float, float]) -> pl.DataFrame:
 def accuracy(share: float = 0.3) -> pl.DataFrame:
     return pl.DataFrame(
         {"run": run, "replica": 0, "in_distribution": here, "unseen_share": share if here else 1.0}
-        for run in (STANDARD, TABLE_1[2, 4, 2]) for here in (True, False)
-    )  # fmt: skip
+        for run in (STANDARD, TABLE_1[2, 4, 2])
+        for here in (True, False)
+    )
 
 
 # Parts of claims on constructions, each with one theory check.
 CONSTRUCTIONS = {
     "15": [
-        *(f"k={k}, D={depth}, sigma={sigma}"
-          for k, depth in ((2, 4), (3, 4), (2, 8)) for sigma in ("0", "0.5", "1")),
+        *(f"k={k}, D={depth}, sigma={sigma}" for k, depth in ((2, 4), (3, 4), (2, 8)) for sigma in ("0", "0.5", "1")),
         "variation, sigma=1",
         "variation, sigma=2",
     ],
@@ -124,7 +116,7 @@ CONSTRUCTIONS = {
     ],
     "17": ["balanced", "decay, delta=1", *(f"acc_close at 450, delta={delta}" for delta in (0.02, 0.05, 0.1, 0.2))],
     "20": ["N times distance"],
-}  # fmt: skip
+}
 
 
 def slug(text: str) -> str:
@@ -133,38 +125,72 @@ def slug(text: str) -> str:
 
 def theory_rows() -> pl.DataFrame:
     def row(
-        claim: str, part: str, measured: float, comparison: str, bound: float, tolerance: float | None = None,
-        check: str = "", group: str = "",
-    ) -> dict[str, Any]:  # fmt: skip
-        return {"check": check or slug(f"{claim}-{part}"), "statement": part, "size": "", "measured": measured,
-                "comparison": comparison, "bound": bound, "tolerance": tolerance, "claim": claim, "part": part,
-                "group": group}  # fmt: skip
+        claim: str,
+        part: str,
+        measured: float,
+        comparison: str,
+        bound: float,
+        tolerance: float | None = None,
+        check: str = "",
+        group: str = "",
+    ) -> dict[str, Any]:
+        return {
+            "check": check or slug(f"{claim}-{part}"),
+            "statement": part,
+            "size": "",
+            "measured": measured,
+            "comparison": comparison,
+            "bound": bound,
+            "tolerance": tolerance,
+            "claim": claim,
+            "part": part,
+            "group": group,
+        }
 
     published = {16: (2.9968, 2.85, 0.22), 19: (3.3, 3.33, 0.2)}
     return theory.rows(
-        "dyck", "t", "somewhere",
+        "dyck",
+        "t",
+        "somewhere",
         [
             row("1", "law of prefixes", 0.4, ">=", 0.001),
             row("1", "depth 0 at length 28", 0.2505, "within", 0.25, 0.005),
             *(row("2", f"random causal maps, N={n}", 2.99, "within", 2.9968, 0.02) for n in random_attention.SIZES),
             *(row("2", f"maps without mask, N={n}", 1.77, "<=", 2) for n in published),
             *(row("2", f"most matrices, N={n}", 60.0, ">=", 2.0) for n in published),
-            *(row("2", f"published value, N={n}", value, "within", *bar, group=f"published, N = {n}")
-              for n, (value, *bar) in published.items()),
+            *(
+                row("2", f"published value, N={n}", value, "within", *bar, group=f"published, N = {n}")
+                for n, (value, *bar) in published.items()
+            ),
             *(row(claim, part, 1.0, "<=", 2.0) for claim, parts in CONSTRUCTIONS.items() for part in parts),
             *(row("18", f"masks, L={layers}", 0.0, "<=", 0.0) for layers in (1, 2)),
-            *(row("18", f"slope, L={layers}", -0.29, "within", -0.3, 0.06, group=f"slope, L = {layers}")
-              for layers in (1, 2)),
-            *(row("", "", value, comparison, value, check=f"{end}-{layers}",
-                  group=f"{end} end of the slope, L = {layers}")
-              for layers in (1, 2) for end, value, comparison in (("lower", -0.31, ">="), ("upper", -0.27, "<="))),
+            *(
+                row("18", f"slope, L={layers}", -0.29, "within", -0.3, 0.06, group=f"slope, L = {layers}")
+                for layers in (1, 2)
+            ),
+            *(
+                row(
+                    "",
+                    "",
+                    value,
+                    comparison,
+                    value,
+                    check=f"{end}-{layers}",
+                    group=f"{end} end of the slope, L = {layers}",
+                )
+                for layers in (1, 2)
+                for end, value, comparison in (("lower", -0.31, ">="), ("upper", -0.27, "<="))
+            ),
             *(row("18", "error, L=1, n=16", 1e-4 * (seed + 1), "<=", 2e-3, check=f"error-{seed}") for seed in (0, 1)),
             *(row("19", f"layer {layer} is the same", 0.0, "<=", 0.0) for layer in (1, 2, 3, 4)),
-            *(row("19", f"layer {layer} shared, target {target}", 3e-4, "<=", 2e-3)
-              for layer in (1, 2, 3, 4) for target in (1, 2)),
+            *(
+                row("19", f"layer {layer} shared, target {target}", 3e-4, "<=", 2e-3)
+                for layer in (1, 2, 3, 4)
+                for target in (1, 2)
+            ),
             row("19", "targets differ", 0.43, ">=", 0.1),
         ],
-    )  # fmt: skip
+    )
 
 
 def judge(
@@ -177,9 +203,14 @@ def judge(
     frames = {"comparisons": found(**changed) if table is None else table, "accuracy": accuracy(unseen)}
     rows = theory_rows() if theory is None else theory
     context = SimpleNamespace(
-        study="dyck", scale=scale, seed=1, params_hash="0" * 32, table=frames.__getitem__, theory=lambda: rows,
+        study="dyck",
+        scale=scale,
+        seed=1,
+        params_hash="0" * 32,
+        table=frames.__getitem__,
+        theory=lambda: rows,
         settings=loaded(scale).studies["dyck"].claims,
-    )  # fmt: skip
+    )
     frame = claims.judge(context)
     tables.validate(frame, Claims, "claims")
     return frame
@@ -196,18 +227,20 @@ def test_everything_is_reproduced_where_it_is() -> None:
     numbers = range(1, 26)
     assert frame["claim"].unique(maintain_order=True).to_list() == [str(number) for number in numbers]
     assert frame["claim"].value_counts().sort("claim").filter(pl.col("count") >= 8).rows() == [
-        ("13", 2 * (8 + 8) + 4 + 4), ("14", 2 * 4), ("15", 9 + 2), ("19", 4 * 3 + 1),
-        ("2", 5 + 2 * 3), ("23", 16 + 6), ("3", 2 * (6 + 8) + 2), ("4", 2 * (2 + 4)),
-    ]  # fmt: skip
+        ("13", 2 * (8 + 8) + 4 + 4),
+        ("14", 2 * 4),
+        ("15", 9 + 2),
+        ("19", 4 * 3 + 1),
+        ("2", 5 + 2 * 3),
+        ("23", 16 + 6),
+        ("3", 2 * (6 + 8) + 2),
+        ("4", 2 * (2 + 4)),
+    ]
     last = frame.filter(claim="13", gate="k=2, D=4, 3 layers: layer 3, size").row(0, named=True)
     assert (last["published"], last["value"], last["n"]) == (24.063, 24.063, 39)
     assert frame.filter(claim="14")["published"][0] == pytest.approx(24.063 / 5.072)
     m1 = frame.filter(claim="5", gate="M1").row(0, named=True)
-    assert (m1["published"], m1["value"], m1["comparison"]) == (
-        2.27,
-        2.3,
-        declared.VARIATION[STANDARD, False].key,
-    )
+    assert (m1["published"], m1["value"], m1["comparison"]) == (2.27, 2.3, declared.VARIATION[STANDARD, False].key)
     assert frame.filter(claim="6", gate="M1")["published"][0] == pytest.approx(2.27 / 2.85)
     assert frame.filter(claim="2", gate="published value, N=16")["published"][0] == 2.85
     assert set(frame.filter(claim="2").filter(pl.col("published").is_null())["gate"].str.head(6)) == {
@@ -219,18 +252,14 @@ def test_everything_is_reproduced_where_it_is() -> None:
     read = {key for key in frame["comparison"] if key}
     beside = {each.key for of in FOUND.values() for each in of} - read  # in figures alone
     assert len(read) == frame.filter(pl.col("comparison") != "")["comparison"].n_unique()
-    assert all(
-        key.startswith(("accuracy-stack", "accuracy-standard-double", "d5-", "rank-")) for key in beside
-    )
+    assert all(key.startswith(("accuracy-stack", "accuracy-standard-double", "d5-", "rank-")) for key in beside)
 
 
 def test_scales() -> None:
     quick = judge("quick")
     later = quick.filter(verdict=NOT_RUN)  # what asks for a printed number, and no bound
     sizes = [name for cell in CELLS for name in (f"{cell}: layer 2, size", f"{cell}: layer 3, size")]
-    assert set(later["claim"]) == {"13"} and set(later["gate"]) == set(sizes) - {
-        f"{c}: layer 3, size" for c in FLAT
-    }
+    assert set(later["claim"]) == {"13"} and set(later["gate"]) == set(sizes) - {f"{c}: layer 3, size" for c in FLAT}
     assert later["value"].is_not_null().all()  # shown all the same
     unsized = quick.filter(size=NOT_RUN).filter(~pl.col("gate").is_in(later["gate"].implode()))
     assert set(unsized["claim"]) == {"13", "14", "22"} and set(unsized["verdict"]) == {HOLDS}
@@ -266,43 +295,65 @@ STACKS = ("M1", "M2", *(f"M8, {cell}" for cell in FLAT))
         ({"variation of M2": near(3.2)}, {("5", "M2")}),
         ({"variation of M1": near(1.3)}, {("5", "M1")}),
         ({"variation of M4": near(0.6)}, {("7", f"M4, start token {word}") for word in ("omitted", "included")}),
-        ({"variation_ratio": (0.2, 0.1, 0.55)},
-         {("7", f"M4 over M1, start token {word}") for word in ("omitted", "included")}),
+        (
+            {"variation_ratio": (0.2, 0.1, 0.55)},
+            {("7", f"M4 over M1, start token {word}") for word in ("omitted", "included")},
+        ),
         ({"over_random": (0.6, 0.45, 0.7)}, {("6", "M1"), ("6", "M2")}),
         ({"over_random": (1.5, 1.4, 1.6)}, {("6", "M1"), ("6", "M2")}),
         ({"ratio": (0.4, 0.1, 0.55)}, {("8", "ratio of medians"), ("11", "balance, ratio of medians")}),
-        ({"in_distribution": (0.96, 0.95, 0.965)},
-         {*(("3", f"{name}{end}") for name in ACCURATE for end in ("", ", unseen")), ("25", "accuracy"),
-          ("12", "M7, complete data"), ("12", "M7, prefix data")}),
+        (
+            {"in_distribution": (0.96, 0.95, 0.965)},
+            {
+                *(("3", f"{name}{end}") for name in ACCURATE for end in ("", ", unseen")),
+                ("25", "accuracy"),
+                ("12", "M7, complete data"),
+                ("12", "M7, prefix data"),
+            },
+        ),
         ({"in_distribution": (0.98, 0.975, 0.985)}, {("12", "M7, complete data"), ("12", "M7, prefix data")}),
-        ({"stack_share": (0.1, 0.0, 0.3)},
-         {("25", "M9, stack-like share"), *(("4", f"{name}, stack-like share") for name in STACKS)}),
+        (
+            {"stack_share": (0.1, 0.0, 0.3)},
+            {("25", "M9, stack-like share"), *(("4", f"{name}, stack-like share") for name in STACKS)},
+        ),
         ({"stack_mean": (0.5, 0.1, 0.95)}, {("25", "M9, mean"), *(("4", f"{name}, mean") for name in STACKS)}),
         ({"cells": (0.5, 0.1, 0.95)}, {("23", cell) for cell in LONG_CELLS}),
         ({"effects": (0.2, -0.05, 0.3)}, {("24", factor) for factor in FACTORS}),
         ({"layer_ratio": near(1.5)}, {("14", f"{cell}: over 2") for cell in DEEP}),
-        ({"layer_ratio": near(0.9)},
-         {("13", f"{cell}: layer 3 over 2") for cell in DEEP}
-         | {("14", f"{cell}: over {bound}") for cell in DEEP for bound in ("1.3", "2")}),
+        (
+            {"layer_ratio": near(0.9)},
+            {("13", f"{cell}: layer 3 over 2") for cell in DEEP}
+            | {("14", f"{cell}: over {bound}") for cell in DEEP for bound in ("1.3", "2")},
+        ),
         ({"layer 1": near(1.5)}, {("13", f"{cell}: layer 1, size") for cell in CELLS}),
         ({"layer 1": near(3.3)}, {("13", f"{cell}: layer 1{what}") for cell in CELLS for what in ("", ", size")}),
         ({"layer 2": near(2.5)}, {("13", f"{cell}: layer 2{what}") for cell in CELLS for what in ("", ", size")}),
-        ({"layer 3": near(15.5)},
-         {("13", f"{cell}: layer 3, size") for cell in DEEP if cell != "k=2, D=8, 3 layers"}),
-        ({"difference": (-0.05, -0.1, 0.01)},
-         {("8", "difference of medians"), ("11", "balance, difference of medians")}),
-        ({"gained": (0.05, -0.01, 0.1)},
-         {(claim, name) for claim in ("9", "11") for name in ("acc_close", "acc_thr80")}),
-        ({"times": (4.9, 4.8, 4.95)},
-         {("22", f"M1, {loss}, start token {start}")
-          for loss in ("closing brackets", "all positions") for start in ("omitted", "included")}),
+        ({"layer 3": near(15.5)}, {("13", f"{cell}: layer 3, size") for cell in DEEP if cell != "k=2, D=8, 3 layers"}),
+        (
+            {"difference": (-0.05, -0.1, 0.01)},
+            {("8", "difference of medians"), ("11", "balance, difference of medians")},
+        ),
+        (
+            {"gained": (0.05, -0.01, 0.1)},
+            {(claim, name) for claim in ("9", "11") for name in ("acc_close", "acc_thr80")},
+        ),
+        (
+            {"times": (4.9, 4.8, 4.95)},
+            {
+                ("22", f"M1, {loss}, start token {start}")
+                for loss in ("closing brackets", "all positions")
+                for start in ("omitted", "included")
+            },
+        ),
         ({"spearman": (-0.4, -0.6, 0.1)}, {("10", "standard"), ("10", "within both arms")}),
         ({"copying": (0.95, 0.94, 0.955)}, {("21", "accuracy, 4 layers"), ("21", "accuracy, 4 layers, 4 heads")}),
         ({"copying": (0.89, 0.88, 0.895)}, {("21", f"accuracy, {name}") for name in COPY_NAMES.values()}),
-        ({"misleading": (0.7, 0.4, 0.9)},
-         {("21", "misleading maps, 4 layers"), ("21", "misleading maps, 4 layers, 4 heads")}),
+        (
+            {"misleading": (0.7, 0.4, 0.9)},
+            {("21", "misleading maps, 4 layers"), ("21", "misleading maps, 4 layers, 4 heads")},
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_gate_can_fail(changed: Changes, expected: set[tuple[str, str]]) -> None:
     assert fallen(judge("paper", **changed)) == expected
 
@@ -407,15 +458,7 @@ def test_the_published_variation_of_random_maps_is_that_of_the_checks() -> None:
 
 def test_one_experiment_makes_the_rows_of_a_run() -> None:
     """Those that compare runs may measure them again."""
-    single = {
-        "runs",
-        "accuracy",
-        "stack_score",
-        "attention",
-        "variation",
-        "balance",
-        "balance_detail",
-    }
+    single = {"runs", "accuracy", "stack_score", "attention", "variation", "balance", "balance_detail"}
     makers = [
         (entry, table)
         for experiment in EXPERIMENTS.values()
@@ -425,9 +468,7 @@ def test_one_experiment_makes_the_rows_of_a_run() -> None:
         if table in single
     ]
     assert len(set(makers)) == len(makers)
-    assert {entry for entry, table in makers if table == "runs"} == set(
-        loaded("paper").of_study("runs", "dyck")
-    )
+    assert {entry for entry, table in makers if table == "runs"} == set(loaded("paper").of_study("runs", "dyck"))
 
 
 # A NaN never passes

@@ -35,17 +35,33 @@ ENTRIES = {
     "dev-copy": Prefix(**STRINGS, split="dev_copy"),
     "train": Complete(**COMPLETE, split="train_complete"),
     "dev": Complete(**COMPLETE, split="dev_complete"),
-    "probe": Nested(
-        study="dyck", language="dyck", grammars=COMMON["grammars"], split="probe16", sampler="nested"
-    ),
+    "probe": Nested(study="dyck", language="dyck", grammars=COMMON["grammars"], split="probe16", sampler="nested"),
 }
 COPY: dict[str, Any] = {
-    "dataset": "copy", "k": 2, "depth": 4, "block": "gpt", "layers": 2, "heads": 2, "width": 12, "ffn": 10,
-    "attention": "learned", "embedding": "token", "position": "none", "t_max": 28, "replicas": REPLICAS,
+    "dataset": "copy",
+    "k": 2,
+    "depth": 4,
+    "block": "gpt",
+    "layers": 2,
+    "heads": 2,
+    "width": 12,
+    "ffn": 10,
+    "attention": "learned",
+    "embedding": "token",
+    "position": "none",
+    "t_max": 28,
+    "replicas": REPLICAS,
     "objective": "next_token",
-    "lr": 0.003, "betas": [0.9, 0.999], "eps": 1e-8, "batch": 8, "steps": 10, "loss_positions": "all",
-    "contrastive": 0.0, "corpus": "shared", "stream": "a",
-}  # fmt: skip
+    "lr": 0.003,
+    "betas": [0.9, 0.999],
+    "eps": 1e-8,
+    "batch": 8,
+    "steps": 10,
+    "loss_positions": "all",
+    "contrastive": 0.0,
+    "corpus": "shared",
+    "stream": "a",
+}
 RUNS = {
     COPY_DEEP: COPY,
     COPY_STRIPPED: COPY | {"block": "stripped", "layers": 1, "ffn": 0, "heads": 1},
@@ -76,14 +92,18 @@ def context(
     settings = SimpleNamespace(min_accuracy=min_accuracy, confidence=0.95, stored_maps=1)
     listed = [key for key in ENTRIES if key != without]
     return SimpleNamespace(
-        study="dyck", scale="smoke", seed=1, params_hash="0" * 32,
-        settings=settings, datasets=lambda: listed,
+        study="dyck",
+        scale="smoke",
+        seed=1,
+        params_hash="0" * 32,
+        settings=settings,
+        datasets=lambda: listed,
         runs=lambda: list(runs),
         dataset=lambda key: datasets.generate(ENTRIES[key], key, 1)[0],
         model=ensemble,
         run_header=lambda run: {"entry": RUNS[run], "diverged": diverged or {}},
         curves=lambda run: pl.DataFrame({"run": run, "replica": [0], "step": [5], "loss": [1.0]}),
-    )  # fmt: skip
+    )
 
 
 def made_of(some: Any) -> Tables:
@@ -133,13 +153,8 @@ def test_lifts_are_those_of_one_query_after_another(made: Tables, run: str) -> N
             for i, token in enumerate(ids):
                 if row["query_class"] not in ("all", names[token]):
                     continue
-                positions = {
-                    "current position": [i],
-                    "same token": [j for j in range(i + 1) if ids[j] == token],
-                }
-                keys = positions.get(
-                    row["key_class"], [j for j in range(i + 1) if names[ids[j]] == row["key_class"]]
-                )
+                positions = {"current position": [i], "same token": [j for j in range(i + 1) if ids[j] == token]}
+                keys = positions.get(row["key_class"], [j for j in range(i + 1) if names[ids[j]] == row["key_class"]])
                 mass.append(sum(maps[row["layer"] - 1][1, row["head"], i, j] for j in keys))
                 uniform.append(len(keys) / (i + 1))
         assert row["n_queries"] == len(mass)
@@ -161,9 +176,7 @@ def test_uniform_attention_has_no_lift() -> None:
     assert twice.n_queries.equal(2 * masses.n_queries) and twice.uniform.equal(2 * masses.uniform)
 
 
-def replaced_by_weights(
-    spec: transformer.Spec, params: dict[str, torch.Tensor], layer: int, head: int, mode: str
-):  # type: ignore[no-untyped-def]
+def replaced_by_weights(spec: transformer.Spec, params: dict[str, torch.Tensor], layer: int, head: int, mode: str):  # type: ignore[no-untyped-def]
     """The same model without a hook: queries of the head times 0 give uniform attention, values times 0 none."""
     size = spec.width // spec.heads
     part = {"uniform": 0, "zero": 2}[mode]
@@ -185,9 +198,7 @@ def test_an_ablated_head_is_one_with_such_weights(made: Tables, mode: str) -> No
             for ids in strings():
                 for which, params in enumerate(({}, changed)):
                     hits[which] += (run_one(COPY_DEEP, ids, params)[0].argmax(-1) == np.array(ids)).sum(-1)
-            rows = (
-                made["ablation"].filter(run=COPY_DEEP, layer=layer + 1, head=head, mode=mode).sort("replica")
-            )
+            rows = made["ablation"].filter(run=COPY_DEEP, layer=layer + 1, head=head, mode=mode).sort("replica")
             assert rows["acc_before"].to_list() == pytest.approx(hits[0] / total)
             assert rows["acc_after"].to_list() == pytest.approx(hits[1] / total)
             assert set(rows["n_positions"]) == {total}
@@ -219,12 +230,7 @@ def test_maps_and_median_accuracy_are_those_of_the_models(made: Tables) -> None:
     median = compared(made, comparisons.COPIED[COPY_DEEP])
     before = made["ablation"].filter(run=COPY_DEEP, layer=1, head=0, mode="zero")["acc_before"]
     assert (median["value"], median["n"]) == (before.median(), REPLICAS)
-    maps = (
-        made["ablation"]
-        .filter(run=COPY_DEEP, mode="uniform")
-        .group_by("replica")
-        .agg(pl.col("misleading").any())
-    )
+    maps = made["ablation"].filter(run=COPY_DEEP, mode="uniform").group_by("replica").agg(pl.col("misleading").any())
     share = compared(made, comparisons.MISLEADING[COPY_DEEP])
     assert (share["value"], share["n"]) == (maps["misleading"].mean(), REPLICAS)
 
@@ -268,12 +274,8 @@ def test_a_zeroed_head_is_one_without_values() -> None:
 def test_further_training_keeps_the_head_away_and_models_apart() -> None:
     """The zeroed head's values get no gradient; a model is trained alike whatever stands beside it."""
     heads = importance.without_each_head(ensemble(HEADS), np.arange(2))
-    double = {
-        name: value.double() for name, value in heads.params.items()
-    }  # Adam divides rounding by rounding
-    heads = dataclasses.replace(
-        heads, params=double, table=heads.table.double(), present=heads.present.double()
-    )
+    double = {name: value.double() for name, value in heads.params.items()}  # Adam divides rounding by rounding
+    heads = dataclasses.replace(heads, params=double, table=heads.table.double(), present=heads.present.double())
     frame = context().dataset("train")
 
     def trained(some: importance.Heads) -> importance.Heads:

@@ -17,18 +17,43 @@ from pipeline.studies.dyck.params import Complete, Nested, Prefix
 
 COMMON = {"study": "dyck", "language": "dyck", "grammars": [{"k": 2, "depth": 4}]}
 COMPLETE = Complete.model_validate(
-    COMMON | {"split": "train_complete", "sampler": "complete", "q": 0.5, "p_stop": 0.5, "max_length": 26,
-              "sequences": 300, "corpora": 3}
-)  # fmt: skip
+    COMMON
+    | {
+        "split": "train_complete",
+        "sampler": "complete",
+        "q": 0.5,
+        "p_stop": 0.5,
+        "max_length": 26,
+        "sequences": 300,
+        "corpora": 3,
+    }
+)
 PREFIX = Prefix.model_validate(
-    COMMON | {"split": "lengen", "sampler": "prefix", "q": 0.5, "min_length": 400, "max_length": 500,
-              "sequences": 12, "corpora": 1}
-)  # fmt: skip
+    COMMON
+    | {
+        "split": "lengen",
+        "sampler": "prefix",
+        "q": 0.5,
+        "min_length": 400,
+        "max_length": 500,
+        "sequences": 12,
+        "corpora": 1,
+    }
+)
 NESTED = Nested.model_validate(COMMON | {"split": "probe16", "sampler": "nested"})
 PROBE19 = Prefix.model_validate(
-    COMMON | {"grammars": [{"k": k, "depth": depth} for k in (2, 3) for depth in (4, 8)], "split": "probe19",
-              "sampler": "prefix", "q": 0.5, "min_length": 19, "max_length": 19, "sequences": 40, "corpora": 1}
-)  # fmt: skip
+    COMMON
+    | {
+        "grammars": [{"k": k, "depth": depth} for k in (2, 3) for depth in (4, 8)],
+        "split": "probe19",
+        "sampler": "prefix",
+        "q": 0.5,
+        "min_length": 19,
+        "max_length": 19,
+        "sequences": 40,
+        "corpora": 1,
+    }
+)
 
 
 @pytest.mark.parametrize("entry", [COMPLETE, PREFIX, NESTED, PROBE19], ids=lambda e: e.split)
@@ -93,15 +118,22 @@ DEFECTS = {
     "length counts tokens and depths": lambda row: row | {"length": 6},
     "multiple_fields_uniqueness": lambda row: row | {"seq_id": 0},
     "isin": lambda row: row | {"split": "train"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("check", DEFECTS)
 @pytest.mark.filterwarnings("ignore")
 def test_the_schema_refuses(check: str) -> None:
     schema = {n: c.dtype for n, c in zip(*_columns(), strict=True)}
-    good = {"split": "train_complete", "lang_k": 2, "lang_D": 4, "corpus_seed": 0, "tokens": [1, 3, 4, 2],
-            "depths": [1, 2, 1, 0], "length": 4}  # fmt: skip
+    good = {
+        "split": "train_complete",
+        "lang_k": 2,
+        "lang_D": 4,
+        "corpus_seed": 0,
+        "tokens": [1, 3, 4, 2],
+        "depths": [1, 2, 1, 0],
+        "length": 4,
+    }
     rows = [good | {"seq_id": i} for i in range(4)]
     tables.validate(pl.DataFrame(rows).select(*schema).cast(schema), datasets.SCHEMA, "t")
     rows[2] = DEFECTS[check](rows[2])

@@ -69,13 +69,27 @@ def variation() -> pl.DataFrame:
         excluded = int(run == LINEAR)
         for start, mean in enumerate(means):
             rows.append(
-                {"run": run, "probe_split": "probe16", "seq_id": 0, "layer": 2, "head": 0, "last_layer": True,
-                 "start_included": bool(start), "causal": True, "n_models": 10 - excluded, "n_rows": 16 + start,
-                 "variation_mean": mean, "ci_lo": mean * 0.8, "ci_hi": mean * 1.2, "confidence": 0.9,
-                 "interval": "jackknife",
-                 "random_baseline": 3.0 + start / 10, "n_excluded": excluded,
-                 "excluded_reason": "1 diverged" if excluded else ""}
-            )  # fmt: skip
+                {
+                    "run": run,
+                    "probe_split": "probe16",
+                    "seq_id": 0,
+                    "layer": 2,
+                    "head": 0,
+                    "last_layer": True,
+                    "start_included": bool(start),
+                    "causal": True,
+                    "n_models": 10 - excluded,
+                    "n_rows": 16 + start,
+                    "variation_mean": mean,
+                    "ci_lo": mean * 0.8,
+                    "ci_hi": mean * 1.2,
+                    "confidence": 0.9,
+                    "interval": "jackknife",
+                    "random_baseline": 3.0 + start / 10,
+                    "n_excluded": excluded,
+                    "excluded_reason": "1 diverged" if excluded else "",
+                }
+            )
             rows.append(rows[-1] | {"last_layer": False, "layer": 1, "variation_mean": 99.0})
     return pl.DataFrame(rows)
 
@@ -85,15 +99,20 @@ def prefix_variation() -> pl.DataFrame:
     row = variation().filter("last_layer").head(1)
     return pl.concat(
         row.with_columns(
-            run=pl.lit(run), probe_split=pl.lit(probe), seq_id=pl.lit(seq, pl.Int64), start_included=pl.lit(start),
-            variation_mean=pl.lit(value), ci_lo=pl.lit(value * 0.8), ci_hi=pl.lit(value * 1.2),
+            run=pl.lit(run),
+            probe_split=pl.lit(probe),
+            seq_id=pl.lit(seq, pl.Int64),
+            start_included=pl.lit(start),
+            variation_mean=pl.lit(value),
+            ci_lo=pl.lit(value * 0.8),
+            ci_hi=pl.lit(value * 1.2),
         )
         for run, probe, seq, start, value in (
             (PREFIX_MINIMAL, PROBE, 0, False, 0.2),
             (PREFIX_STANDARD_ALL, TABLE_1_PROBE, 0, True, 6.0),
             (PREFIX_STANDARD_ALL, TABLE_1_PROBE, 1, True, 8.0),
         )
-    )  # fmt: skip
+    )
 
 
 STEPS = dict(zip(TRAINING_LENGTHS, (100, 400, 1200, 2400), strict=True))
@@ -102,10 +121,16 @@ STEPS = dict(zip(TRAINING_LENGTHS, (100, 400, 1200, 2400), strict=True))
 def runs() -> pl.DataFrame:
     """M1 and M2 start alike; of M2, replica 3 did not learn its task."""
     return pl.DataFrame(
-        {"run": run, "replica": replica, "steps": steps, "stream": "dyck-standard",
-         "learned": (run, replica) != (LINEAR, 3)}
-        for run, steps in (STEPS | {LINEAR: 1200}).items() for replica in range(10)
-    )  # fmt: skip
+        {
+            "run": run,
+            "replica": replica,
+            "steps": steps,
+            "stream": "dyck-standard",
+            "learned": (run, replica) != (LINEAR, 3),
+        }
+        for run, steps in (STEPS | {LINEAR: 1200}).items()
+        for replica in range(10)
+    )
 
 
 def lengths() -> pl.DataFrame:
@@ -113,47 +138,92 @@ def lengths() -> pl.DataFrame:
     row = variation().filter("last_layer", run=STANDARD).head(1)
     return pl.concat(
         row.with_columns(
-            run=pl.lit(run), n_models=pl.lit(0 if steps == 100 else 5, pl.Int64),
+            run=pl.lit(run),
+            n_models=pl.lit(0 if steps == 100 else 5, pl.Int64),
             variation_mean=pl.lit(None if steps == 100 else steps / 1000, pl.Float64),
         )
-        for run, steps in STEPS.items() if run != STANDARD
-    )  # fmt: skip
+        for run, steps in STEPS.items()
+        if run != STANDARD
+    )
 
 
 def stack_cells() -> pl.DataFrame:
     """More steps, more kinds of bracket: a higher score."""
     return pl.DataFrame(
-        {"run": run, "block": block, "data": data, "lang_k": k, "lang_D": depth, "length": length, "steps": steps,
-         "mean": (mean := steps * k / 4000), "lo": mean - 0.05, "hi": mean + 0.05, "n": 5, "acc_close": 0.99,
-         "interval": "Student",
-         "n_accurate": 4, "n_stack_like": int(k == 3), "confidence": 0.9}
+        {
+            "run": run,
+            "block": block,
+            "data": data,
+            "lang_k": k,
+            "lang_D": depth,
+            "length": length,
+            "steps": steps,
+            "mean": (mean := steps * k / 4000),
+            "lo": mean - 0.05,
+            "hi": mean + 0.05,
+            "n": 5,
+            "acc_close": 0.99,
+            "interval": "Student",
+            "n_accurate": 4,
+            "n_stack_like": int(k == 3),
+            "confidence": 0.9,
+        }
         for (k, depth, block, data, length), run in STACK_CELLS.items()
         for steps in ({"short": 100, "long": 400}[length],)
-    )  # fmt: skip
+    )
 
 
 def stack_effects() -> pl.DataFrame:
     return pl.DataFrame(
-        {"factor": factor, "low": str(low), "high": str(high), "scope": scope, "value": 0.2, "lo": 0.1, "hi": 0.3,
-         "mean_low": 0.3, "mean_high": 0.5, "confidence": 0.9, "interval": "jackknife", "n_pairs": 16, "n": 160}
+        {
+            "factor": factor,
+            "low": str(low),
+            "high": str(high),
+            "scope": scope,
+            "value": 0.2,
+            "lo": 0.1,
+            "hi": 0.3,
+            "mean_low": 0.3,
+            "mean_high": 0.5,
+            "confidence": 0.9,
+            "interval": "jackknife",
+            "n_pairs": 16,
+            "n": 160,
+        }
         for factor, (low, high) in FACTORS.items()
         for scope in (ALL_CELLS, "long", f"{ALL_CELLS}, strings of its own kind")
-    )  # fmt: skip
+    )
 
 
 def families() -> pl.DataFrame:
     return pl.DataFrame(
-        {"run": run, "replica": replica, "start_included": start, "current": 0.1 + 0.6 * replica, "first": 0.4,
-         "family": FAMILIES[1 - replica]}
-        for run in FAMILY_RUNS for replica in (0, 1) for start in (False, True)
-    )  # fmt: skip
+        {
+            "run": run,
+            "replica": replica,
+            "start_included": start,
+            "current": 0.1 + 0.6 * replica,
+            "first": 0.4,
+            "family": FAMILIES[1 - replica],
+        }
+        for run in FAMILY_RUNS
+        for replica in (0, 1)
+        for start in (False, True)
+    )
 
 
 FAMILY_DISTANCES = pl.DataFrame(
-    {"run": run, "start_included": start, "n_models": 8, "n_first": 4, "bimodality": 0.9,
-     "within": 1.5, "between": 12.25}
-    for run in ("all", *FAMILY_RUNS) for start in (False, True)
-)  # fmt: skip
+    {
+        "run": run,
+        "start_included": start,
+        "n_models": 8,
+        "n_first": 4,
+        "bimodality": 0.9,
+        "within": 1.5,
+        "between": 12.25,
+    }
+    for run in ("all", *FAMILY_RUNS)
+    for start in (False, True)
+)
 
 
 def fig3() -> pl.DataFrame:
@@ -162,9 +232,19 @@ def fig3() -> pl.DataFrame:
     for run, (data, arm) in ARM_OF.items():
         for replica in range(6):
             beta = rng.normal(0.23 if arm == "standard" else 0.05, 0.01)
-            rows.append({"run": run, "replica": replica, "arm": arm, "data": data, "beta": beta, "acc_close": 1 - beta,
-                         "acc_thr80": 1 - 2 * beta, "diverged": replica == 5,
-                         "learned": replica != 4})  # fmt: skip
+            rows.append(
+                {
+                    "run": run,
+                    "replica": replica,
+                    "arm": arm,
+                    "data": data,
+                    "beta": beta,
+                    "acc_close": 1 - beta,
+                    "acc_thr80": 1 - 2 * beta,
+                    "diverged": replica == 5,
+                    "learned": replica != 4,
+                }
+            )
     return pl.DataFrame(rows)
 
 
@@ -187,18 +267,14 @@ def compared() -> pl.DataFrame:
 
 
 # Run, layers, heads of models that copy; two replicas of each.
-COPYING = [
-    (COPY_DEEP, 4, 1),
-    (COPY_HEADS, 4, 4),
-    (COPY_SHALLOW, 1, 1),
-    (COPY_NO_SKIP, 1, 1),
-    (COPY_STRIPPED, 1, 1),
-]
+COPYING = [(COPY_DEEP, 4, 1), (COPY_HEADS, 4, 4), (COPY_SHALLOW, 1, 1), (COPY_NO_SKIP, 1, 1), (COPY_STRIPPED, 1, 1)]
 COPIED = [
     {"run": run, "replica": replica, "layer": layer, "head": head}
-    for run, layers, heads in COPYING for replica in (1, 2)
-    for layer in range(1, layers + 1) for head in range(heads)
-]  # fmt: skip
+    for run, layers, heads in COPYING
+    for replica in (1, 2)
+    for layer in range(1, layers + 1)
+    for head in range(heads)
+]
 # What stands out: a head on opening brackets, one on the current position, and a one-layer model.
 SHARES = {
     (COPY_HEADS, 2, 3, 1): {"[": 0.6, "]": 0.0, "(": 0.3, ")": 0.0, "current position": 0.2},
@@ -211,8 +287,7 @@ MISLEADING = {(COPY_DEEP, 2, 3, 0): True, (COPY_DEEP, 2, 4, 0): True, (COPY_DEEP
 def class_lift() -> pl.DataFrame:
     even = {"[": 0.2, "]": 0.2, "(": 0.2, ")": 0.2, "current position": 0.1}
     rows = [
-        head
-        | {"query_class": query, "key_class": key, "mass": mass if query == "all" else 1.0, "lift": 5 * mass}
+        head | {"query_class": query, "key_class": key, "mass": mass if query == "all" else 1.0, "lift": 5 * mass}
         for head in COPIED
         for key, mass in SHARES.get(tuple(head.values()), even).items()
         for query in ("all", "[")
@@ -222,11 +297,17 @@ def class_lift() -> pl.DataFrame:
 
 def ablation() -> pl.DataFrame:
     rows = [
-        head | {"mode": mode, "acc_before": 0.875, "acc_after": 0.75 if mode == "zero" else 0.875 - 0.25 * head["head"],
-                "misleading": MISLEADING.get(tuple(head.values()), False),
-                "interpretable": MISLEADING.get(tuple(head.values()), head["layer"] == 3)}
-        for head in COPIED for mode in ("uniform", "zero")
-    ]  # fmt: skip
+        head
+        | {
+            "mode": mode,
+            "acc_before": 0.875,
+            "acc_after": 0.75 if mode == "zero" else 0.875 - 0.25 * head["head"],
+            "misleading": MISLEADING.get(tuple(head.values()), False),
+            "interpretable": MISLEADING.get(tuple(head.values()), head["layer"] == 3),
+        }
+        for head in COPIED
+        for mode in ("uniform", "zero")
+    ]
     return pl.DataFrame(rows)
 
 
@@ -235,18 +316,29 @@ def copy_maps() -> pl.DataFrame:
     text = ["start", *"[[[[]]]](((())))"]
     entries = pl.DataFrame(
         {"query": query, "key": key, "query_token": text[query], "key_token": text[key], "weight": 1 / (query + 1)}
-        for query in range(17) for key in range(query + 1)
-    )  # fmt: skip
+        for query in range(17)
+        for key in range(query + 1)
+    )
     return pl.DataFrame(COPIED).join(entries, how="cross")
 
 
 def head_importance() -> pl.DataFrame:
     return pl.DataFrame(
-        {"run": HEADS, "replica": replica, "layer": layer, "head": head, "stack_argmax": 0.1 * layer + 0.05 * head,
-         "importance_fixed": 0.02 * head, "importance_adapt": 0.01 * head, "finetune_steps": 50,
-         "learned": True}
-        for replica in (0, 1) for layer in (1, 2) for head in range(4)
-    )  # fmt: skip
+        {
+            "run": HEADS,
+            "replica": replica,
+            "layer": layer,
+            "head": head,
+            "stack_argmax": 0.1 * layer + 0.05 * head,
+            "importance_fixed": 0.02 * head,
+            "importance_adapt": 0.01 * head,
+            "finetune_steps": 50,
+            "learned": True,
+        }
+        for replica in (0, 1)
+        for layer in (1, 2)
+        for head in range(4)
+    )
 
 
 def attention() -> pl.DataFrame:
@@ -254,14 +346,15 @@ def attention() -> pl.DataFrame:
     maps = [_map(probe, start) for probe in TEXTS for start in (False, True)]
     runs = [
         {"run": run, "probe_split": probe, "replica": replica, "layer": layer}
-        for run, probes in MAPPED.items() for probe in probes for replica in (3, 5) for layer in (1, 2)
-    ]  # fmt: skip
+        for run, probes in MAPPED.items()
+        for probe in probes
+        for replica in (3, 5)
+        for layer in (1, 2)
+    ]
     frame = pl.DataFrame(runs).join(pl.concat(maps), on="probe_split")
     looks, evenly = pl.col("replica") == 3, 1 / (pl.col("query") + 1)
     weight = pl.when(looks).then(0.7 * pl.col("box")).otherwise(evenly)
-    return frame.with_columns(weight=pl.when(pl.col("layer") == 2).then(weight).otherwise(1.0), head=0).drop(
-        "box"
-    )
+    return frame.with_columns(weight=pl.when(pl.col("layer") == 2).then(weight).otherwise(1.0), head=0).drop("box")
 
 
 def _map(probe: str, start: bool) -> pl.DataFrame:
@@ -278,49 +371,105 @@ def _map(probe: str, start: bool) -> pl.DataFrame:
 
 def stack_scores() -> pl.DataFrame:
     return pl.DataFrame(
-        {"run": run, "replica": replica, "layer": layer, "head": 0, "stack_argmax": 0.1 * layer + 0.01 * replica,
-         "stack_mass": 0.3, "stack_mass_uniform": 0.198, "stack_argmax_tied": 0.1 * layer + 0.02 * replica,
-         "stack_ceiling": 0.7}
-        for run in (*MAPPED, COMPLETE_ARMS["standard"]) for replica in (3, 5) for layer in (1, 2)
-    )  # fmt: skip
+        {
+            "run": run,
+            "replica": replica,
+            "layer": layer,
+            "head": 0,
+            "stack_argmax": 0.1 * layer + 0.01 * replica,
+            "stack_mass": 0.3,
+            "stack_mass_uniform": 0.198,
+            "stack_argmax_tied": 0.1 * layer + 0.02 * replica,
+            "stack_ceiling": 0.7,
+        }
+        for run in (*MAPPED, COMPLETE_ARMS["standard"])
+        for replica in (3, 5)
+        for layer in (1, 2)
+    )
 
 
 def table_1() -> pl.DataFrame:
     """Ours is twice what was published, on complete strings three times."""
     return pl.DataFrame(
-        {"run": TABLE_1[cell], "data": data, "lang_k": cell[0], "lang_D": cell[1], "n_layers": cell[2], "layer": layer,
-         "mean": factor * mean, "sd_over_sentences": factor * sd, "n_sentences": 40, "n_rows": 20, "n_models": 3,
-         "n_excluded": 1, "random_baseline": 3.386, "published_mean": mean, "published_sd": sd,
-         "ci_lo": mean, "ci_hi": 3 * mean, "confidence": 0.9, "interval": "jackknife"}
-        for cell, published in PUBLISHED_TABLE_1.items() for layer, (mean, sd) in enumerate(published, start=1)
+        {
+            "run": TABLE_1[cell],
+            "data": data,
+            "lang_k": cell[0],
+            "lang_D": cell[1],
+            "n_layers": cell[2],
+            "layer": layer,
+            "mean": factor * mean,
+            "sd_over_sentences": factor * sd,
+            "n_sentences": 40,
+            "n_rows": 20,
+            "n_models": 3,
+            "n_excluded": 1,
+            "random_baseline": 3.386,
+            "published_mean": mean,
+            "published_sd": sd,
+            "ci_lo": mean,
+            "ci_hi": 3 * mean,
+            "confidence": 0.9,
+            "interval": "jackknife",
+        }
+        for cell, published in PUBLISHED_TABLE_1.items()
+        for layer, (mean, sd) in enumerate(published, start=1)
         for data, factor in (("prefix", 2), ("complete", 3))
-    )  # fmt: skip
+    )
 
 
 def pruning_maps() -> pl.DataFrame:
     """Of two layers: the target and what is left of the parent look evenly, the parent at the first token."""
     rows = [
-        {"network": network, "candidates": n, "layer": layer, "network_layer": layer if n is None else 2 * layer,
-         "query": query, "key": key, "weight": float(key == 0) if network == PARENT else 1 / (query + 1)}
-        for network, n in ((TARGET, None), (PARENT, 16), (PRUNED, 16)) for layer in (1, 2)
-        for query in range(16) for key in range(query + 1)
-    ]  # fmt: skip
+        {
+            "network": network,
+            "candidates": n,
+            "layer": layer,
+            "network_layer": layer if n is None else 2 * layer,
+            "query": query,
+            "key": key,
+            "weight": float(key == 0) if network == PARENT else 1 / (query + 1),
+        }
+        for network, n in ((TARGET, None), (PARENT, 16), (PRUNED, 16))
+        for layer in (1, 2)
+        for query in range(16)
+        for key in range(query + 1)
+    ]
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
 PRUNING_DEMO = pl.DataFrame(
-    {"network": network, "candidates": n, "n_layers": 2 if n is None else 8, "weights": weights, "kept": kept,
-     "acc_close": accuracy, "map_distance": 4e-8, "n_sequences": 200}
+    {
+        "network": network,
+        "candidates": n,
+        "n_layers": 2 if n is None else 8,
+        "weights": weights,
+        "kept": kept,
+        "acc_close": accuracy,
+        "map_distance": 4e-8,
+        "n_sequences": 200,
+    }
     for network, n, weights, kept, accuracy in (
-        (TARGET, None, 1062, 1062, 0.991), (PARENT, 8, 10**6, 10**6, 0.49), (PRUNED, 8, 10**6, 9000, 0.98),
-        (PARENT, 16, 90588168, 90588168, 0.495), (PRUNED, 16, 90588168, 19778, 0.9907),
+        (TARGET, None, 1062, 1062, 0.991),
+        (PARENT, 8, 10**6, 10**6, 0.49),
+        (PRUNED, 8, 10**6, 9000, 0.98),
+        (PARENT, 16, 90588168, 90588168, 0.495),
+        (PRUNED, 16, 90588168, 19778, 0.9907),
     )
-)  # fmt: skip
+)
 ACCURACY = [
-    {"run": run, "replica": replica, "eval_split": "dev_complete", "in_distribution": True, "acc_close": 0.99,
-     "shortest": 2, "longest": 26}
-    for run in MAPPED for replica in (3, 5)
-]  # fmt: skip
+    {
+        "run": run,
+        "replica": replica,
+        "eval_split": "dev_complete",
+        "in_distribution": True,
+        "acc_close": 0.99,
+        "shortest": 2,
+        "longest": 26,
+    }
+    for run in MAPPED
+    for replica in (3, 5)
+]
 MADE = {
     "attention": attention(),
     "stack_score": stack_scores(),
@@ -357,22 +506,29 @@ TABLES = fitting(MADE, SCHEMAS)
 # Errors on the line 10^(-0.3 n), in which the second target has another slope and ten times the error.
 PRUNING = [
     *((f"L = {layers}", n, layers**3 * 10 ** (-0.3 * n)) for layers in (1, 2) for n in (8, 12, 16) for _ in (0, 1)),
-    *((f"{end}, L = {layers}", None, slope / layers)
-      for layers in (1, 2)
-      for end, slope in (("slope", -0.3), ("lower end of the slope", -0.32), ("upper end of the slope", -0.28))),
-]  # fmt: skip
+    *(
+        (f"{end}, L = {layers}", None, slope / layers)
+        for layers in (1, 2)
+        for end, slope in (("slope", -0.3), ("lower end of the slope", -0.32), ("upper end of the slope", -0.28))
+    ),
+]
 THEORY = pl.DataFrame(
     [
-        ("published, N = 16", None, 2.85, 3.0), ("other", None, 7.77, 0.0), ("mean, N = 16", None, 0.0, 3.003),
-        ("exact solvers", 0.5, 0.0, 0.871), ("exact solvers", 2.0, 0.0, 8.664), ("", None, 0.0, 5.55),
+        ("published, N = 16", None, 2.85, 3.0),
+        ("other", None, 7.77, 0.0),
+        ("mean, N = 16", None, 0.0, 3.003),
+        ("exact solvers", 0.5, 0.0, 0.871),
+        ("exact solvers", 2.0, 0.0, 8.664),
+        ("", None, 0.0, 5.55),
         *((f"inserted pairs, delta = {delta}", n, 2.0, (1.0 + delta) / n) for delta in (0, 0.2, 1) for n in (1, 16)),
         *((f"length, delta = {delta}", n, 1.0, 1 - delta * n / 900) for delta in (0, 0.02) for n in (28, 450)),
         *((group, x, 9.0, value) for group, x, value in PRUNING),
         *(("N = 16", count, 0.6 / count, 0.0) for count in (2, 40)),
     ],
-    schema={"group": pl.String, "x": pl.Float64, "bound": pl.Float64, "measured": pl.Float64}, orient="row",
+    schema={"group": pl.String, "x": pl.Float64, "bound": pl.Float64, "measured": pl.Float64},
+    orient="row",
     strict=False,
-)  # fmt: skip
+)
 
 
 def context(theory: pl.DataFrame = THEORY, **replaced: pl.DataFrame) -> Any:
@@ -451,13 +607,9 @@ def test_maps_show_the_last_layer_and_box_the_last_unmatched_open(
     tokens = data.filter(pl.col("panel").str.starts_with("(a)"), query=15).sort("key")["key_token"]
     assert "".join(tokens) == PROBE_TEXT
     labels = texts(chart, tmp_path)
-    assert {f"({letter}) {label}" for letter, (_, _, label) in zip("abcd", panels, strict=True)} <= set(
-        labels
-    )
+    assert {f"({letter}) {label}" for letter, (_, _, label) in zip("abcd", panels, strict=True)} <= set(labels)
     assert labels.count("attention weight") == 1  # one scale for all panels
-    assert (
-        labels.count("[") == 4 * 2 * 4 and labels.count(")") == 4 * 2 * 4
-    )  # tokens on both axes of each panel
+    assert labels.count("[") == 4 * 2 * 4 and labels.count(")") == 4 * 2 * 4  # tokens on both axes of each panel
     assert f"accuracy 0.990, stack score {0.2 + 0.01 * 3:.2f}" in labels
     assert "mean weight in the boxes 0.70" in chart.to_dict()["description"]
 
@@ -507,10 +659,7 @@ def test_the_factorial_shows_every_cell_and_every_factor(tmp_path: Path) -> None
     chart, data = FIGURES["stack_effects"](context())
     assert data.height == 2 * len(FACTORS)
     assert "types of bracket: 3 over 2" in texts(chart, tmp_path)
-    assert (
-        "block: block of Table 1 (M8) over block of GPT (M1), all cells: 0.20"
-        in chart.to_dict()["description"]
-    )
+    assert "block: block of Table 1 (M8) over block of GPT (M1), all cells: 0.20" in chart.to_dict()["description"]
     empty = context(stack_cells=stack_cells().clear(), stack_effects=stack_effects().clear())
     for name in ("stack_cells", "stack_effects"):
         charts.save(*FIGURES[name](empty), tmp_path, name)
@@ -536,9 +685,7 @@ def test_the_law_of_random_maps_is_drawn_from_its_deviations(tmp_path: Path) -> 
 def test_figure_1_says_that_its_last_panels_start_alike(tmp_path: Path) -> None:
     note = "(c) and (d) start from the same weights and see the same batches."
     assert note in texts(FIGURES["fig1"](context())[0], tmp_path)
-    apart = runs().with_columns(
-        stream=pl.when(pl.col("run") == LINEAR).then(pl.lit("own")).otherwise("stream")
-    )
+    apart = runs().with_columns(stream=pl.when(pl.col("run") == LINEAR).then(pl.lit("own")).otherwise("stream"))
     assert note not in texts(FIGURES["fig1"](context(runs=apart))[0], tmp_path)
 
 
@@ -566,8 +713,7 @@ def test_table_1_shows_every_cell_three_times(tmp_path: Path) -> None:
         assert text in labels, text
     assert labels.index("layer 1") < labels.index("layer 2") < labels.index("layer 3")
     assert any(
-        "Models per row: 3 trained on complete strings and 3 trained on prefixes (16 of all rows excluded)"
-        in t
+        "Models per row: 3 trained on complete strings and 3 trained on prefixes (16 of all rows excluded)" in t
         for t in labels
     )
     assert "k=2, D=4, 2 layers: layer 1 0.094 (0.012), layer 2 15.44 (1.82)" in chart.to_dict()["description"]
@@ -576,9 +722,7 @@ def test_table_1_shows_every_cell_three_times(tmp_path: Path) -> None:
 def test_no_value_of_table_1_is_beyond_its_axis() -> None:
     faint = table_1().with_columns(mean=pl.col("mean") / 500, ci_lo=pl.lit(1e-9))
     chart, data = FIGURES["table1"](context(variation_table1=faint))
-    points = next(
-        layer for layer in chart.to_dict()["hconcat"][1]["layer"] if layer["mark"]["type"] == "point"
-    )
+    points = next(layer for layer in chart.to_dict()["hconcat"][1]["layer"] if layer["mark"]["type"] == "point")
     low, high = points["encoding"]["x"]["scale"]["domain"]
     assert low < data["value"].min() < data["value"].max() < high
     assert low > 1e-6  # the end of an interval near 0 leaves room for the rest
@@ -591,23 +735,22 @@ def test_stack_scores_are_those_of_the_last_layer(tmp_path: Path) -> None:
     assert set(data["layer"]) == {2} and data.height == 2 * len(shown)
     assert COMPLETE_ARMS["standard"] not in set(data["model"])
     labels = texts(chart, tmp_path)
-    assert {
-        "standard (M1)",
-        "k=2, D=4, 3 layers (M8)",
-        "stack-like from 0.9",
-        "uniform attention",
-        "one model",
-    } <= set(labels)
+    assert {"standard (M1)", "k=2, D=4, 3 layers (M8)", "stack-like from 0.9", "uniform attention", "one model"} <= set(
+        labels
+    )
     assert "standard (M1) 0.24, position code (M2) 0.24" in chart.to_dict()["description"]
 
 
 def test_exact_solvers_stand_beside_trained_models_and_random_maps(tmp_path: Path) -> None:
     chart, data = FIGURES["exact_solvers"](context())
     assert data.select("what", "value", "kind").rows() == [
-        ("exact, σ = 0.5", 0.871, "exact by construction"), ("exact, σ = 2", 8.664, "exact by construction"),
-        ("standard (M1)", 2.33, "trained"), ("linear position code (M2)", 2.61, "trained"),
-        ("minimal first layer (M4)", 0.08, "trained"), ("random causal maps", 3.003, "random causal maps"),
-    ]  # fmt: skip
+        ("exact, σ = 0.5", 0.871, "exact by construction"),
+        ("exact, σ = 2", 8.664, "exact by construction"),
+        ("standard (M1)", 2.33, "trained"),
+        ("linear position code (M2)", 2.61, "trained"),
+        ("minimal first layer (M4)", 0.08, "trained"),
+        ("random causal maps", 3.003, "random causal maps"),
+    ]
     labels = texts(chart, tmp_path)
     assert {"0.87", "8.66", "2.33", "3.00", "exact, σ = 2"} <= set(labels)
 
@@ -646,8 +789,10 @@ def test_pruning_maps_stand_side_by_side(tmp_path: Path) -> None:
     chart, data = FIGURES["pruning_maps"](context())
     assert data.height == 6 * 16 * 17 // 2
     labels = texts(chart, tmp_path)
-    panels = [f"{network}, layer {layer}" for network, layer in
-              ((TARGET, 1), (PARENT, 2), (PRUNED, 2), (TARGET, 2), (PARENT, 4), (PRUNED, 4))]  # fmt: skip
+    panels = [
+        f"{network}, layer {layer}"
+        for network, layer in ((TARGET, 1), (PARENT, 2), (PRUNED, 2), (TARGET, 2), (PARENT, 4), (PRUNED, 4))
+    ]
     assert [text for text in labels if text in panels] == panels
     for text in ("bracket accuracy 0.991", "bracket accuracy 0.495", "Pruned: 19,778 of these"):
         assert any(text in label for label in labels), text
@@ -672,8 +817,7 @@ def test_maps_of_models_that_copy_are_chosen_by_rule(tmp_path: Path) -> None:
     } <= set(labels)
     worse = ablation().with_columns(
         acc_after=pl.when(run=COPY_DEEP, replica=2).then(0.5).otherwise("acc_after"),
-        misleading=pl.col("misleading")
-        & (pl.col("layer") != 4),  # now one map of each, and 2 pays for ablation
+        misleading=pl.col("misleading") & (pl.col("layer") != 4),  # now one map of each, and 2 pays for ablation
     )
     assert {row[1] for row in chosen(FIGURES["fig4"](context(ablation=worse))[1])} == {1}
 
@@ -685,9 +829,7 @@ def test_maps_of_models_that_copy_are_chosen_by_rule(tmp_path: Path) -> None:
     labels = texts(chart, tmp_path)
     assert "(a) layer 3, head 1: 90% on opening brackets" in labels
     assert "(b) layer 4, head 2: 50% on the current position" in labels
-    assert {"largest lift: [ 3.00", "smallest lift: ) 0.00", "ablated: −25.0 points", "can be read"} <= set(
-        labels
-    )
+    assert {"largest lift: [ 3.00", "smallest lift: ) 0.00", "ablated: −25.0 points", "can be read"} <= set(labels)
 
 
 def test_importance_stands_against_the_stack_score(tmp_path: Path) -> None:

@@ -39,9 +39,7 @@ def machine(row: list[int]) -> list[dict[str, int]]:
 
 @settings(max_examples=60, deadline=None)
 @given(LANGUAGES, st.integers(1, 40), st.integers(0, 2**32), st.floats(0.05, 0.95))
-def test_prefixes_belong_to_the_language(
-    language: tuple[int, int], longest: int, seed: int, q: float
-) -> None:
+def test_prefixes_belong_to_the_language(language: tuple[int, int], longest: int, seed: int, q: float) -> None:
     k, depth = language
     rng = stream(seed, "test")
     lengths = rng.integers(1, longest + 1, 20)
@@ -49,9 +47,14 @@ def test_prefixes_belong_to_the_language(
     assert dyck.is_valid(tokens, k, depth).all()
     assert ((tokens > 0).sum(1) == lengths).all()
     for row, *columns in zip(
-        tokens.tolist(), dyck.depths(tokens), dyck.pair_depths(tokens), dyck.stack_top(tokens),
-        dyck.last_unmatched_open(tokens), dyck.matching(tokens), strict=True,
-    ):  # fmt: skip
+        tokens.tolist(),
+        dyck.depths(tokens),
+        dyck.pair_depths(tokens),
+        dyck.stack_top(tokens),
+        dyck.last_unmatched_open(tokens),
+        dyck.matching(tokens),
+        strict=True,
+    ):
         states = machine(row)
         assert all(0 <= state["depth"] <= depth for state in states)
         for name, column, empty in zip(
@@ -184,11 +187,7 @@ def test_embedding_tables() -> None:
     assert token.shape == (5, 50) and (token @ token.T == np.eye(5)).all()
     both = dyck.embedding_table("sum", k, depth, width)
     open_at_2, close_of_2, other_at_2 = both[dyck.symbols(dyck.parse("[[]()"), depth)[0, [1, 2, 3]]]
-    assert (
-        open_at_2 @ close_of_2 == 1
-        and open_at_2 @ other_at_2 == 1
-        and both[0] @ both[1:].T == pytest.approx(0)
-    )
+    assert open_at_2 @ close_of_2 == 1 and open_at_2 @ other_at_2 == 1 and both[0] @ both[1:].T == pytest.approx(0)
     angle = dyck.embedding_table("angle", k, depth, width)
     opened, closed = angle[dyck.symbols(dyck.parse("[]"), depth)[0]]
     assert opened[5:7] == pytest.approx([np.cos(np.arctan(1 / 5)), np.sin(np.arctan(1 / 5))])  # raw depth 1

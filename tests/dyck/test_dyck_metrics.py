@@ -28,9 +28,7 @@ def test_accuracy_by_hand() -> None:
     logits[0, 0, 2] = torch.tensor([0.0, 0.0, 0.0, 3.0])
     logits[0, 0, 3] = torch.tensor([0.0, 3.0, 0.0, 0.0])
     logits[1, 0, 1] = torch.tensor([0.0, 3.0, 0.0, 0.0])
-    logits[1, 0, 2] = torch.tensor(
-        [9.0, 0.0, 0.0, 1.0]
-    )  # right among closers, p = .73 of them; an open is above
+    logits[1, 0, 2] = torch.tensor([9.0, 0.0, 0.0, 1.0])  # right among closers, p = .73 of them; an open is above
     logits[1, 0, 3] = torch.tensor([0.0, 0.0, 0.0, 2.0])  # wrong closer
     accuracy = metrics.accuracy(logits, tokens, top)
     assert (accuracy.n_close, accuracy.n_open_stack) == (2, 3)
@@ -154,13 +152,7 @@ def test_stack_score_by_hand() -> None:
 def test_ceiling_of_the_stack_score_by_hand() -> None:
     """[][ : at the third token two keys are [ at depth 1; ([] [ differ in depth, [( in type."""
     pattern = torch.ones(1, 1, 1, 4, 4)
-    for text, distinct, queries in (
-        ("[][", 1, 2),
-        ("[[]", 3, 3),
-        ("[(", 2, 2),
-        ("[]([", 3, 3),
-        ("[[][", 3, 4),
-    ):
+    for text, distinct, queries in (("[][", 1, 2), ("[[]", 3, 3), ("[(", 2, 2), ("[]([", 3, 3), ("[[][", 3, 4)):
         tokens = dyck.parse(text)
         length = tokens.shape[1] + 1
         score = metrics.stack_score(pattern[..., :1, :1].expand(1, 1, 1, length, length), tokens)
@@ -245,17 +237,13 @@ def loops(table, W_Q, b_Q, W_K, b_K, W_V, b_V, k, max_depth):  # type: ignore[no
     residual = 0.0
     for dp, i in itertools.product(range(1, max_depth + 1), range(1, k + 1)):
         key = e(2 * i - 1, dp) - e(2 * i, dp - 1)
-        for (j1, d1), (j2, d2) in itertools.product(
-            itertools.product(range(1, k + 1), range(1, max_depth)), repeat=2
-        ):
+        for (j1, d1), (j2, d2) in itertools.product(itertools.product(range(1, k + 1), range(1, max_depth)), repeat=2):
             query = e(2 * j1, d1) - e(2 * j2, d2)
             residual = max(residual, abs(float((key @ W_K) @ (query @ W_Q)) / math.sqrt(W_Q.shape[1])))
     return np.mean(ratios), np.mean(maxima), residual, s_norms, ps
 
 
-@pytest.mark.parametrize(
-    ("k", "depth", "kind"), [(2, 3, "pair"), (3, 3, "sum"), (2, 4, "angle"), (2, 2, "pair")]
-)
+@pytest.mark.parametrize(("k", "depth", "kind"), [(2, 3, "pair"), (3, 3, "sum"), (2, 4, "angle"), (2, 2, "pair")])
 def test_balance_is_the_loop_over_symbols(k: int, depth: int, kind: str) -> None:
     width = 2 * k * depth + 1
     table = torch.from_numpy(dyck.embedding_table(kind, k, depth, width))
@@ -298,9 +286,7 @@ def test_beta_has_a_closed_form_for_orthogonal_values() -> None:
     balance = metrics.balance(table, W_Q, b_Q, W_K, b_K, W_V, b_V, 2, 4)
     ratios = [float((x + y).norm() / (d * x + y).norm()) for d in (2, 3, 4)]
     assert balance.beta.item() == pytest.approx(np.mean(ratios))
-    assert balance.beta_max.item() == pytest.approx(
-        np.mean(ratios)
-    )  # all pairs are alike, all choices are alike
+    assert balance.beta_max.item() == pytest.approx(np.mean(ratios))  # all pairs are alike, all choices are alike
 
 
 def test_balance_survives_large_logits_and_is_independent_of_company() -> None:
@@ -311,9 +297,7 @@ def test_balance_survives_large_logits_and_is_independent_of_company() -> None:
     alone = metrics.balance(table, *(part[2:3] for part in parts), 2, 4)
     assert alone.beta.item() == pytest.approx(balance.beta[2].item(), rel=1e-12)
     shifted = [part.clone() for part in parts]
-    shifted[2] = shifted[2] + 5.0 * torch.ones_like(
-        shifted[2]
-    )  # one-hot inputs: the same shift for every key
+    shifted[2] = shifted[2] + 5.0 * torch.ones_like(shifted[2])  # one-hot inputs: the same shift for every key
     moved = metrics.balance(table, *shifted, 2, 4)
     assert moved.beta.tolist() == pytest.approx(balance.beta.tolist())
 

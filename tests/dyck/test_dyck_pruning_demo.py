@@ -38,9 +38,7 @@ def ensemble() -> theory_transformer.Ensemble:
     table = torch.from_numpy(dyck.embedding_table("token", 2, 4, 6))
     spec = theory_transformer.Spec("eq6", 2, 1, 6, 8, "learned", "none", 1, inputs=len(table), outputs=4)
     models = [theory_transformer.initial(spec, stream(0, "r", replica)) for replica in range(2)]
-    params = {
-        name: torch.from_numpy(np.stack([model[name] for model in models])).float() for name in models[0]
-    }
+    params = {name: torch.from_numpy(np.stack([model[name] for model in models])).float() for name in models[0]}
     rng = np.random.default_rng(0)
     for name, value in params.items():
         if name.endswith(".b"):
@@ -89,8 +87,12 @@ def test_the_target_without_biases_is_the_trained_model() -> None:
 def test_the_pruned_parent_does_what_the_target_does(found: dict[str, pl.DataFrame]) -> None:
     demo = found["pruning_demo"]
     assert demo.select("network", "candidates").rows() == [
-        (TARGET, None), (PARENT, 6), (PRUNED, 6), (PARENT, 12), (PRUNED, 12)
-    ]  # fmt: skip
+        (TARGET, None),
+        (PARENT, 6),
+        (PRUNED, 6),
+        (PARENT, 12),
+        (PRUNED, 12),
+    ]
     assert dict(demo.select("network", "n_layers").unique().iter_rows()) == SIZES
     assert set(demo["n_sequences"]) == {12} and set(demo["illegal"]) == {0}
     target, coarse, fine = (
@@ -109,9 +111,13 @@ def test_maps_are_those_of_the_layers_that_host_the_target(found: dict[str, pl.D
     maps = found["pruning_maps"]
     assert maps.height == 3 * 2 * 16 * 17 // 2
     assert set(maps.select("network", "candidates", "layer", "network_layer").unique().iter_rows()) == {
-        (TARGET, None, 1, 1), (TARGET, None, 2, 2), (PARENT, 12, 1, 2), (PARENT, 12, 2, 4),
-        (PRUNED, 12, 1, 2), (PRUNED, 12, 2, 4),
-    }  # fmt: skip
+        (TARGET, None, 1, 1),
+        (TARGET, None, 2, 2),
+        (PARENT, 12, 1, 2),
+        (PARENT, 12, 2, 4),
+        (PRUNED, 12, 1, 2),
+        (PRUNED, 12, 2, 4),
+    }
     wide = maps.pivot("network", index=["layer", "query", "key"], values="weight")
     distance = ((wide[PRUNED] - wide[TARGET]) ** 2).sum() / 2
     demo = found["pruning_demo"].filter(network=PRUNED, candidates=12)

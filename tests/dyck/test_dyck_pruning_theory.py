@@ -38,9 +38,7 @@ def pruned() -> pl.DataFrame:
 def test_pruning_holds_and_tells_sizes(pruned: pl.DataFrame) -> None:
     assert failed(pruned) <= {"pruning-slope-low-l1", "pruning-slope-high-l1"}  # of six points only
     errors = pruned.filter(pl.col("check").str.starts_with("pruning-error"))
-    assert errors["check"].to_list() == [
-        pruning.error_check(1, n, seed) for n in (6, 10, 14) for seed in (0, 1)
-    ]
+    assert errors["check"].to_list() == [pruning.error_check(1, n, seed) for n in (6, 10, 14) for seed in (0, 1)]
     assert errors["size"][0] == "L=1, n=6, width 444, 100 inputs of 6 columns"
     assert set(pruned.filter(pl.col("erratum") != "")["form"]) == {"printed", "corrected"}
 
@@ -180,11 +178,15 @@ APPROXIMATIONS: list[tuple[Any, str, Any, set[str]]] = [
     (approximation_lemmas, "composed", approximation_lemmas.composed_printed, {"lemma-5-corrected"}),
     (approximation_lemmas, "composed_printed", approximation_lemmas.composed, {"lemma-5-printed"}),
     (approximation_lemmas, "softmax", lambda x: np.exp(x), {"lemma-8"}),
-    (algorithm, "layer_norm", lambda x, floor: (x - x.mean(0)) * len(x) / floor,
-     {"lemma-10", "lemma-10-sharp", "lemma-12"}),
+    (
+        algorithm,
+        "layer_norm",
+        lambda x, floor: (x - x.mean(0)) * len(x) / floor,
+        {"lemma-10", "lemma-10-sharp", "lemma-12"},
+    ),
     (approximation_lemmas, "lipschitz_by_proof", lambda moved: 300 - moved * 3, {"lemma-13-proof-corrected"}),
     (algorithm, "attend", lambda layer, x, floor: 1e5 * x, {"lemma-13"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("module", "name", "wrong", "expected"), APPROXIMATIONS)
@@ -198,9 +200,7 @@ def test_a_wrong_inequality_is_caught(
 def test_bad_pruning_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = algorithm.Mask.pruned
     monkeypatch.setattr(
-        algorithm.Mask,
-        "pruned",
-        lambda mask: {name: matrix * 1.1 for name, matrix in honest(mask).items()},
+        algorithm.Mask, "pruned", lambda mask: {name: matrix * 1.1 for name, matrix in honest(mask).items()}
     )
     assert failed(lemmas("approximation_lemmas")) == {"lemma-6-corrected", "lemma-7-corrected"}
 

@@ -44,12 +44,28 @@ TABLES = ["runs", "accuracy", "stack_score", "variation", "variation_table1"]
 def entry(run: str) -> dict[str, Any]:
     k, depth, block, data, length = CELLS[run]
     return {
-        "dataset": data, "k": k, "depth": depth, "block": block, "layers": 2, "heads": 1, "width": 12, "ffn": 12,
-        "attention": "learned", "embedding": "token", "position": "none", "t_max": 6000, "lr": 0.003, "batch": 8,
-        "replicas": 3 + (length == "longer"), "steps": {"short": 10, "long": 40, "longer": 120}[length],
-        "loss_positions": "closing", "contrastive": 0.0, "corpus": "shared", "stream": f"k{k}-d{depth}",
+        "dataset": data,
+        "k": k,
+        "depth": depth,
+        "block": block,
+        "layers": 2,
+        "heads": 1,
+        "width": 12,
+        "ffn": 12,
+        "attention": "learned",
+        "embedding": "token",
+        "position": "none",
+        "t_max": 6000,
+        "lr": 0.003,
+        "batch": 8,
+        "replicas": 3 + (length == "longer"),
+        "steps": {"short": 10, "long": 40, "longer": 120}[length],
+        "loss_positions": "closing",
+        "contrastive": 0.0,
+        "corpus": "shared",
+        "stream": f"k{k}-d{depth}",
         "objective": "next_token",
-    }  # fmt: skip
+    }
 
 
 @cache
@@ -57,13 +73,9 @@ def ensemble(run: str) -> decoder.Ensemble:
     settings = entry(run)
     table = torch.from_numpy(dyck.embedding_table("token", settings["k"], settings["depth"], 12))
     named = ("block", "layers", "heads", "width", "ffn", "attention", "position", "t_max")
-    spec = decoder.Spec(
-        **{name: settings[name] for name in named}, inputs=len(table), outputs=2 * settings["k"]
-    )
+    spec = decoder.Spec(**{name: settings[name] for name in named}, inputs=len(table), outputs=2 * settings["k"])
     models = [decoder.initial(spec, stream(0, run, replica)) for replica in range(settings["replicas"])]
-    params = {
-        name: torch.from_numpy(np.stack([each[name] for each in models])).float() * 20 for name in models[0]
-    }
+    params = {name: torch.from_numpy(np.stack([each[name] for each in models])).float() * 20 for name in models[0]}
     return decoder.Ensemble(spec, params, table, {})
 
 
@@ -72,15 +84,24 @@ def analysed(
 ) -> dict[str, pl.DataFrame]:
     names = [*TABLES, "stack_cells", "stack_effects", "comparisons"]
     context: Any = SimpleNamespace(
-        study="dyck", experiment="dyck-stack", scale="smoke", seed=1, params_hash="0" * 32,
+        study="dyck",
+        experiment="dyck-stack",
+        scale="smoke",
+        seed=1,
+        params_hash="0" * 32,
         datasets=lambda: list(DATASETS),
         settings=SimpleNamespace(min_accuracy=min_accuracy, confidence=0.95, stored_maps=2),
         entry=SimpleNamespace(tables=names, repeated=["elsewhere"]),
-        dataset=lambda key: datasets.generate(DATASETS[key], key, 1)[0], model=ensemble, runs=lambda: runs,
-        run_header=lambda run: {"entry": entry(run), "diverged": (diverged or {}).get(run, {}),
-                                "job": "elsewhere" if run in LONGER_CELLS.values() else "dyck-stack"},
+        dataset=lambda key: datasets.generate(DATASETS[key], key, 1)[0],
+        model=ensemble,
+        runs=lambda: runs,
+        run_header=lambda run: {
+            "entry": entry(run),
+            "diverged": (diverged or {}).get(run, {}),
+            "job": "elsewhere" if run in LONGER_CELLS.values() else "dyck-stack",
+        },
         curves=lambda run: pl.DataFrame({"run": run, "replica": [0], "step": [5], "loss": [1.0]}),
-    )  # fmt: skip
+    )
     frames = finished(stack.analyse(context), SCHEMAS, context)
     for name, frame in frames.items():
         tables.validate(frame, SCHEMAS[name], name)
@@ -140,9 +161,7 @@ def test_cells_are_compared_on_the_same_sentences(made: dict[str, pl.DataFrame])
     effect = made["stack_effects"].filter(factor="training data", scope=ALL_CELLS).row(0, named=True)
     assert effect["value"] == pytest.approx(np.mean(levels[0]) - np.mean(levels[1]))
     judged = compared(made, comparisons.EFFECTS["training data"])
-    assert [judged[name] for name in ("value", "lo", "hi")] == [
-        effect[name] for name in ("value", "lo", "hi")
-    ]
+    assert [judged[name] for name in ("value", "lo", "hi")] == [effect[name] for name in ("value", "lo", "hi")]
 
 
 def test_cells_that_start_alike_are_one_unit() -> None:
@@ -153,8 +172,7 @@ def test_cells_that_start_alike_are_one_unit() -> None:
 
     def effect(*streams: str) -> intervals.Interval:
         models: Any = {
-            each: SimpleNamespace(entry={"stream": name})
-            for each, name in zip((cell, other), streams, strict=True)
+            each: SimpleNamespace(entry={"stream": name}) for each, name in zip((cell, other), streams, strict=True)
         }
         return stack._effect(some, models, scores, [(cell, other)])
 
@@ -194,8 +212,7 @@ def test_unseen_strings_are_in_no_corpus_that_a_replica_trains_on() -> None:
 def test_accuracy_on_unseen_strings_is_that_of_these_strings_alone(made: dict[str, pl.DataFrame]) -> None:
     run = STACK_CELLS[2, 4, "gpt", "complete", "long"]
     frames = {
-        key: datasets.generate(DATASETS[key], key, 1)[0].filter(lang_k=2, lang_D=4)
-        for key in ("complete", "dev")
+        key: datasets.generate(DATASETS[key], key, 1)[0].filter(lang_k=2, lang_D=4) for key in ("complete", "dev")
     }
     seen = {tuple(row) for row in frames["complete"]["tokens"].to_list()}
     unseen = frames["dev"].filter([tuple(row) not in seen for row in frames["dev"]["tokens"].to_list()])
@@ -215,9 +232,7 @@ def test_families_are_told_by_where_maps_look() -> None:
     maps = {"a": np.stack([current, current, first]), "b": np.stack([first, 0.9 * first + 0.1 * current])}
     shares = prefix._current_and_first(maps["b"])
     assert np.allclose(shares, [[0.0, 0.1], [1.0, 0.9]])
-    rows = {
-        row["run"]: row for frame in prefix._distances(maps, False) for row in frame.iter_rows(named=True)
-    }
+    rows = {row["run"]: row for frame in prefix._distances(maps, False) for row in frame.iter_rows(named=True)}
     assert (rows["a"]["n_models"], rows["a"]["n_first"]) == (3, 1)
     assert (rows["a"]["within"], rows["a"]["between"]) == (0.0, 2.0 * (n - 1))
     assert rows["b"]["between"] is None and rows["b"]["n_within"] == 1
@@ -227,7 +242,5 @@ def test_families_are_told_by_where_maps_look() -> None:
 def test_bimodality_knows_two_points_from_one_hump() -> None:
     rng = np.random.default_rng(0)
     laws = ([0.0, 1.0] * 500, rng.uniform(size=20_000), rng.normal(size=20_000))
-    assert [prefix.bimodality(np.array(each)) for each in laws] == pytest.approx(
-        [1.0, 5 / 9, 1 / 3], abs=0.01
-    )
+    assert [prefix.bimodality(np.array(each)) for each in laws] == pytest.approx([1.0, 5 / 9, 1 / 3], abs=0.01)
     assert prefix.bimodality(np.ones(9)) is None and prefix.bimodality(np.array([1.0, 2, 4])) is None

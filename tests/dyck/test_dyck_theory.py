@@ -68,9 +68,7 @@ def test_a_sampler_with_the_printed_law_is_caught(monkeypatch: pytest.MonkeyPatc
 
     def skewed(rng: np.random.Generator, n: int, *args: object) -> np.ndarray:
         tokens = exact(rng, n, *args)  # type: ignore[arg-type]
-        return np.where(rng.random((n, 1)) < 0.05, np.where(tokens > 2, tokens - 2, tokens), tokens).astype(
-            np.int8
-        )
+        return np.where(rng.random((n, 1)) < 0.05, np.where(tokens > 2, tokens - 2, tokens), tokens).astype(np.int8)
 
     monkeypatch.setattr(dyck, "sample_prefixes", skewed)
     rows = sampler.check(SimpleNamespace(samples=50_000), "dyck-sampler", 1)
@@ -79,9 +77,7 @@ def test_a_sampler_with_the_printed_law_is_caught(monkeypatch: pytest.MonkeyPatc
 
 def test_matrices_of_the_wrong_kind_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     right = random_attention._draw
-    monkeypatch.setattr(
-        random_attention, "_draw", lambda rng, count, n, causal: right(rng, count, n, not causal)
-    )
+    monkeypatch.setattr(random_attention, "_draw", lambda rng, count, n, causal: right(rng, count, n, not causal))
     rows = random_attention.check(SimpleNamespace(matrices=1000, repeats=50), "x", 1)
     failed = rows.filter(~pl.col("passed"))["check"].to_list()
     assert {"causal-monte-carlo-16", "square-16"} <= set(failed)
@@ -90,17 +86,31 @@ def test_matrices_of_the_wrong_kind_are_caught(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("measured", "comparison", "bound", "tolerance", "passed"),
     [
-        (1.0, "<=", 1.0, None, True), (1.1, "<=", 1.0, None, False), (1.0, ">=", 1.0, None, True),
-        (0.9, ">=", 1.0, None, False), (1.2, "within", 1.0, 0.25, True), (1.3, "within", 1.0, 0.25, False),
-        (1.3, "beyond", 1.0, 0.25, True), (1.2, "beyond", 1.0, 0.25, False), (np.nan, ">=", 1.0, None, False),
-        (np.nan, "beyond", 1.0, 0.25, False), (np.nan, "within", 1.0, 0.25, False),
+        (1.0, "<=", 1.0, None, True),
+        (1.1, "<=", 1.0, None, False),
+        (1.0, ">=", 1.0, None, True),
+        (0.9, ">=", 1.0, None, False),
+        (1.2, "within", 1.0, 0.25, True),
+        (1.3, "within", 1.0, 0.25, False),
+        (1.3, "beyond", 1.0, 0.25, True),
+        (1.2, "beyond", 1.0, 0.25, False),
+        (np.nan, ">=", 1.0, None, False),
+        (np.nan, "beyond", 1.0, 0.25, False),
+        (np.nan, "within", 1.0, 0.25, False),
     ],
-)  # fmt: skip
+)
 def test_passed_is_computed(
     measured: float, comparison: str, bound: float, tolerance: float | None, passed: bool
 ) -> None:
-    check = {"check": "c", "statement": "s", "size": "", "measured": measured, "comparison": comparison,
-             "bound": bound, "tolerance": tolerance}  # fmt: skip
+    check = {
+        "check": "c",
+        "statement": "s",
+        "size": "",
+        "measured": measured,
+        "comparison": comparison,
+        "bound": bound,
+        "tolerance": tolerance,
+    }
     frame = theory.rows("dyck", "t", "somewhere", [check])
     assert frame["passed"].to_list() == [passed]
     with pytest.raises(SandglassError, match="passed follows from"):
@@ -108,13 +118,6 @@ def test_passed_is_computed(
 
 
 def test_a_tolerance_is_given_exactly_where_it_is_used() -> None:
-    check = {
-        "check": "c",
-        "statement": "s",
-        "size": "",
-        "measured": 1.0,
-        "comparison": "within",
-        "bound": 1.0,
-    }
+    check = {"check": "c", "statement": "s", "size": "", "measured": 1.0, "comparison": "within", "bound": 1.0}
     with pytest.raises(SandglassError, match="tolerance"):
         tables.validate(theory.rows("dyck", "t", "somewhere", [check]), Theory, "t")

@@ -17,13 +17,7 @@ from pipeline.models.transformer import theory as model
 from pipeline.store import tables
 from pipeline.studies.dyck import constructions
 from pipeline.studies.dyck.constructions import Language, Scores, Solver
-from pipeline.studies.dyck.theory import (
-    approximate_balance,
-    exact_solver,
-    pumping,
-    residual_order,
-    uniform_attention,
-)
+from pipeline.studies.dyck.theory import approximate_balance, exact_solver, pumping, residual_order, uniform_attention
 from schemas.theory import Theory
 
 SMALL: dict[ModuleType, dict[str, Any]] = {
@@ -88,9 +82,7 @@ def test_solvers_of_small_languages_know_every_prefix(k: int, depth: int) -> Non
     outputs, _ = constructions.exact_solvers(language, scores).run(tokens)
     np.testing.assert_allclose(outputs[0], language.law(tokens), atol=1e-10)
     for tokens_1xT in tokens[:3]:  # the law at a position is that of the prefix up to it
-        np.testing.assert_allclose(
-            language.law(tokens_1xT[None, :4])[0], language.law(tokens_1xT[None])[0, :5]
-        )
+        np.testing.assert_allclose(language.law(tokens_1xT[None, :4])[0], language.law(tokens_1xT[None])[0, :5])
 
 
 def test_uniform_solver_knows_every_prefix_and_attends_uniformly() -> None:
@@ -127,9 +119,7 @@ def test_prefixes_of_the_proof_are_prefixes_of_the_language() -> None:
         assert (dyck.depths(flat)[:, -1] == d - 1).all()
         tops = dyck.bracket_type(prefixes.tokens[:, :, -3])
         assert (tops[:, 0] != tops[:, 1]).all()
-        assert (
-            np.linalg.norm(prefixes.own[:, 0], axis=-1) <= np.linalg.norm(prefixes.own[:, 1], axis=-1)
-        ).all()
+        assert (np.linalg.norm(prefixes.own[:, 0], axis=-1) <= np.linalg.norm(prefixes.own[:, 1], axis=-1)).all()
 
 
 # Broken constructions
@@ -156,9 +146,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 def alike(monkeypatch: pytest.MonkeyPatch) -> None:
     right = constructions.balanced_scores
     monkeypatch.setattr(
-        constructions,
-        "balanced_scores",
-        lambda rngs, *a, **b: right([np.random.default_rng(0) for _ in rngs], *a, **b),
+        constructions, "balanced_scores", lambda rngs, *a, **b: right([np.random.default_rng(0) for _ in rngs], *a, **b)
     )
 
 
@@ -176,9 +164,7 @@ def other_embeddings(monkeypatch: pytest.MonkeyPatch) -> None:
     right = dyck.embedding_table
     swapped = {"pair": "sum", "sum": "pair", "angle": "pair"}
     monkeypatch.setattr(
-        dyck,
-        "embedding_table",
-        lambda kind, k, D, width: right(swapped[kind] if width == 17 else kind, k, D, width),
+        dyck, "embedding_table", lambda kind, k, D, width: right(swapped[kind] if width == 17 else kind, k, D, width)
     )
 
 
@@ -326,9 +312,7 @@ def swapped_layers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 EXACT = {f"exact-k{k}-d{d}-sigma{s}" for k, d in ((2, 4), (3, 4), (2, 8)) for s in ("0", "0.5", "1", "2")}
 CORRECTED = {"exact-accuracy", "exact-variation-error", "index-corrected", "overlap-corrected"}
-UNIFORM = {
-    f"{check}-{language}" for check in ("symbols", "stacks", "uniform") for language in ("k2-d4", "k3-d8")
-}
+UNIFORM = {f"{check}-{language}" for check in ("symbols", "stacks", "uniform") for language in ("k2-d4", "k3-d8")}
 VANISHING, KEPT = ({f"{name}-{n}" for n in (29, 401, 1601)} for name in ("vanishing", "kept"))
 
 
@@ -360,7 +344,7 @@ CASES: list[tuple[ModuleType, Break, set[str]]] = [
     (approximate_balance, strict_loss, {"loss-printed"}),
     (approximate_balance, rare_prefixes, {"loss-corrected"}),
     (residual_order, swapped_layers, VANISHING | KEPT | {"vanishing-rate"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("module", "broken", "expected"), CASES)
@@ -393,9 +377,7 @@ WITHOUT_A_RUN: dict[ModuleType, set[str]] = {
 
 
 @pytest.mark.parametrize("module", SMALL, ids=lambda module: module.__name__.rpartition(".")[2])
-def test_one_model_of_nan_fails_every_check_that_runs_it(
-    module: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_model_of_nan_fails_every_check_that_runs_it(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     right = Solver.run
 
     def run(self: Solver, *arguments: Any, **named: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:

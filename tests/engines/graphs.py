@@ -45,9 +45,7 @@ def of_dvc() -> dict[str, Any]:
                 "name": stage.addressing,
                 "inputs": sorted(dep.def_path for dep in stage.deps if not hasattr(dep, "params")),
                 "outputs": sorted(out.def_path for out in stage.outs),
-                "tracked": sorted(
-                    _tracked(dep.def_path, p) for dep in stage.deps for p in getattr(dep, "params", ())
-                ),
+                "tracked": sorted(_tracked(dep.def_path, p) for dep in stage.deps for p in getattr(dep, "params", ())),
             }
             for stage in repo.index.stages
             if stage.cmd  # not a reference set

@@ -18,18 +18,20 @@ def assert_gates_fall(judged: Callable[[Tables], dict[str, Any]], tables: Tables
     """Of a comparison without a value, or without the lower end of its interval, every gate that reads it fails."""
     before = judged(tables)
     for column in ("value", "lo"):
-        spoilt = (
-            pl.when(pl.col("comparison") == name).then(float("nan")).otherwise(pl.col(column)).alias(column)
-        )
+        spoilt = pl.when(pl.col("comparison") == name).then(float("nan")).otherwise(pl.col(column)).alias(column)
         after = judged(tables | {"comparisons": tables["comparisons"].with_columns(spoilt)})
         fallen = {gate for gate, judgement in after.items() if judgement[1] == FAILS}
         assert fallen and {gate for gate in before if after[gate] != before[gate]} == fallen
 
 
 def assert_no_row_holds(
-    monkeypatch: pytest.MonkeyPatch, before: pl.DataFrame, checked: Callable[[], pl.DataFrame],
-    place: tuple[Any, str], change: float, parts: int | None = None,
-) -> None:  # fmt: skip
+    monkeypatch: pytest.MonkeyPatch,
+    before: pl.DataFrame,
+    checked: Callable[[], pl.DataFrame],
+    place: tuple[Any, str],
+    change: float,
+    parts: int | None = None,
+) -> None:
     """No theory row holds that reads the output of a function, ``place``, where that is none.
 
     A row reads an output if it would measure something else than ``before`` with another one, changed by ``change``.

@@ -47,9 +47,7 @@ def test_importing_the_package_imports_nothing_but_its_arithmetic() -> None:
         "import sys; before = set(sys.modules); import pipeline; print(*set(sys.modules) - before); "
         "print(pipeline.load_table.__module__)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     loaded, module = done.stdout.splitlines()
     packages = {module.split(".")[0] for module in loaded.split()} - sys.stdlib_module_names
     assert packages == {"pipeline"}
@@ -102,16 +100,8 @@ def test_a_table_of_experiments_is_read_whole_or_by_one(study: str, smoke_of: Sm
 @pytest.mark.parametrize(
     ("name", "experiment", "message"),
     [
-        (
-            "readings",
-            "dyck-prefix",
-            "experiment dyck-prefix makes no table 'readings': dyck-readings make one",
-        ),
-        (
-            "claims",
-            "dyck-prefix",
-            "experiment dyck-prefix makes no table 'claims': it is one of the whole study",
-        ),
+        ("readings", "dyck-prefix", "experiment dyck-prefix makes no table 'readings': dyck-readings make one"),
+        ("claims", "dyck-prefix", "experiment dyck-prefix makes no table 'claims': it is one of the whole study"),
         ("runs", "dyck-prefx", r"no experiment of dyck 'dyck-prefx'; did you mean dyck-prefix"),
     ],
 )
@@ -134,9 +124,7 @@ def test_the_work_tree_is_found_from_below_it(of_dyck: Workspace, monkeypatch: p
     assert pipeline.load_table("dyck", "variation")["scale"].unique().to_list() == ["smoke"]
 
 
-def test_without_a_work_tree_around_it_is_the_repository(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_work_tree_around_it_is_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert pipeline.list_runs() == pipeline.list_runs(root=REPOSITORY) > pipeline.list_runs("dyck")
     with pytest.raises(SandglassError, match=r"holds no params\.yaml"):
@@ -196,9 +184,7 @@ def test_a_reference_set_of_the_old_layout_is_read(dyck: Workspace) -> None:
         ("dyck", "q", "no table of dyck 'q'; there are "),
     ],
 )
-def test_what_is_not_there_is_one_line_with_what_is(
-    of_dyck: Workspace, study: str, name: str, expected: str
-) -> None:
+def test_what_is_not_there_is_one_line_with_what_is(of_dyck: Workspace, study: str, name: str, expected: str) -> None:
     with pytest.raises(SandglassError) as error:
         pipeline.load_table(study, name, root=of_dyck.path)
     assert str(error.value).startswith(expected)
@@ -226,10 +212,7 @@ def test_csv_goes_to_stdout_without_a_file(of_dyck: Workspace) -> None:
 
 def test_csv_into_no_folder_is_one_line(of_dyck: Workspace) -> None:
     done = of_dyck.run("python", "-m", "pipeline", "export", "dyck", "variation", "--csv", "none/out.csv")
-    assert (done.status, done.output) == (
-        2,
-        "sandglass: none/out.csv: cannot be written: No such file or directory\n",
-    )
+    assert (done.status, done.output) == (2, "sandglass: none/out.csv: cannot be written: No such file or directory\n")
 
 
 def test_pandas_takes_a_table(of_dyck: Workspace) -> None:
@@ -295,10 +278,7 @@ def test_a_model_of_images_says_what_it_reads(smoke_of: SmokeOf) -> None:
     assert model.labels == ["log-ratio of the densities of images and noise"]
     for refused, message in (
         (lambda: model.encode("[[]]"), r"cannot encode '\[\[\]\]': models of this run read images"),
-        (
-            lambda: model(torch.zeros(2, 5, dtype=torch.int64)),
-            r"images must be real numbers of shape \(B, 64\)",
-        ),
+        (lambda: model(torch.zeros(2, 5, dtype=torch.int64)), r"images must be real numbers of shape \(B, 64\)"),
         (lambda: model.attention_patterns(images), "its model, log_ratio/resnet, has no attention"),
         (lambda: model.record(images, ["blocks.0"]), "no activation blocks.0; there is: features"),
     ):
@@ -325,14 +305,10 @@ def test_a_replica_is_the_one_that_was_analysed(of_dyck: Workspace) -> None:
             rows = stored.filter(pl.col("start_included"), replica=replica, layer=layer)
             query, key = rows["query"].to_numpy(), rows["key"].to_numpy()
             assert len(query) == 17 * 18 / 2
-            np.testing.assert_allclose(
-                pattern[0, 0].detach().numpy()[query, key], rows["weight"].to_numpy(), atol=1e-6
-            )
+            np.testing.assert_allclose(pattern[0, 0].detach().numpy()[query, key], rows["weight"].to_numpy(), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "run", ["dyck-standard", "dyck-table1-k2-d4-l3", "dyck-minimal-angle", "dyck-copy-l1"]
-)
+@pytest.mark.parametrize("run", ["dyck-standard", "dyck-table1-k2-d4-l3", "dyck-minimal-angle", "dyck-copy-l1"])
 def test_logits_are_those_of_the_ensemble(of_dyck: Workspace, run: str) -> None:
     ensemble = transformer.load(_checkpoint(of_dyck, run))
     tokens = language.sample_prefixes(np.random.default_rng(0), 6, 20, k=2, max_depth=4, q=0.5)
@@ -408,16 +384,12 @@ def test_what_docs_name_is_there_after_one_import() -> None:
     names = sorted({*re.findall(r"\bpipeline((?:\.\w+)+)\(", text)})
     assert ".access.export.to_hooked_transformer" in names and ".load_run" in names
     code = "import pipeline; " + "; ".join(f"pipeline{name}" for name in names)
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_a_run_that_is_not_there_is_one_line(dyck: Workspace) -> None:
-    with pytest.raises(
-        SandglassError, match=r"'dyck-table1' trains several models; load one: dyck-table1-k2-d4-l2,"
-    ):
+    with pytest.raises(SandglassError, match=r"'dyck-table1' trains several models; load one: dyck-table1-k2-d4-l2,"):
         pipeline.load_run("dyck-table1", root=dyck.path)
     with pytest.raises(SandglassError, match=r"no run 'dyck-standrad'; did you mean dyck-standard"):
         pipeline.load_run("dyck-standrad", root=dyck.path)
@@ -426,28 +398,20 @@ def test_a_run_that_is_not_there_is_one_line(dyck: Workspace) -> None:
     path = _checkpoint(dyck, "dyck-standard")
     arrays, header = checkpoints.read(path)
     checkpoints.write(path, arrays, header | {"diverged": {"0": 7}})
-    with pytest.raises(
-        SandglassError, match=r"replica 0 of run dyck-standard diverged at step 7 .*trained: 1$"
-    ):
+    with pytest.raises(SandglassError, match=r"replica 0 of run dyck-standard diverged at step 7 .*trained: 1$"):
         pipeline.load_run("dyck-standard", root=dyck.path)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(SandglassError, match="is truncated or damaged"):
         pipeline.load_run("dyck-standard", root=dyck.path)
     path.unlink()
-    with pytest.raises(
-        SandglassError, match=r"is missing in .* make it there with: snakemake data/runs/dyck"
-    ):
+    with pytest.raises(SandglassError, match=r"is missing in .* make it there with: snakemake data/runs/dyck"):
         pipeline.load_run("dyck-standard", root=dyck.path)
 
 
-def test_a_checkpoint_that_cannot_be_read_alone_is_one_line(
-    dyck: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_that_cannot_be_read_alone_is_one_line(dyck: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.delattr(transformer, "forward")
-        with pytest.raises(
-            SandglassError, match=r"pipeline/models/transformer/decoder\.py, has no forward pass"
-        ):
+        with pytest.raises(SandglassError, match=r"pipeline/models/transformer/decoder\.py, has no forward pass"):
             pipeline.load_run("dyck-standard", root=dyck.path)
     path = _checkpoint(dyck, "dyck-standard")
     checkpoints.write(path, checkpoints.read(path)[0], {})

@@ -145,9 +145,7 @@ def a_set(built: Workspace, name: str, factor: float = 1.0) -> Path:
     folder = built.path / "data/reference" / name
     (folder / "claims").mkdir(parents=True)
     (folder / "record.json").write_text(json.dumps({"study": "toy", "scale": "paper", "jobs": {}}))
-    claims = pl.read_parquet(built.path / CLAIMS).with_columns(
-        pl.col("value") * factor, scale=pl.lit("paper")
-    )
+    claims = pl.read_parquet(built.path / CLAIMS).with_columns(pl.col("value") * factor, scale=pl.lit("paper"))
     tables.store(claims, folder / "claims/claims.parquet", tables.read_metadata(built.path / CLAIMS))
     assert built.run("dvc", "add", "-q", f"data/reference/{name}").status == 0
     named_as(built, name, md5_of(built, name))
@@ -224,9 +222,7 @@ def test_a_site_that_was_drawn_from_other_results_is_one_finding() -> None:
     pages = [Finding("made again", f"data/report/{name}.html", "otherwise", "draw it") for name in "abcdef"]
     assert again.together(pages[:5], 9) == pages[:5]
     (whole,) = again.together(pages, 9)
-    assert (whole.what, whole.mend) == ("data/report", "draw it") and whole.text.startswith(
-        "6 of 9 files come"
-    )
+    assert (whole.what, whole.mend) == ("data/report", "draw it") and whole.text.startswith("6 of 9 files come")
 
 
 def test_an_edited_page_is_named(built: Workspace) -> None:
@@ -419,9 +415,7 @@ def test_ids_that_the_parameters_do_not_have_are_named(built: Workspace) -> None
     report = audit(built, 1)
     assert named(report, "ids") == {TABLE, THEORY}
     texts = {each["what"]: each["text"] for each in report["findings"] if each["part"] == "ids"}
-    assert texts[TABLE] == (
-        "column run holds 'toy-d', which params/toy/experiments.yaml:toy-means.runs does not name"
-    )
+    assert texts[TABLE] == ("column run holds 'toy-d', which params/toy/experiments.yaml:toy-means.runs does not name")
 
 
 def redrawn(workspace: Workspace, *stages: str) -> None:
@@ -437,9 +431,7 @@ def redrawn(workspace: Workspace, *stages: str) -> None:
     committed(workspace)
 
 
-def test_a_number_that_was_forged_with_all_that_follows_is_found_by_computing_it_again(
-    built: Workspace,
-) -> None:
+def test_a_number_that_was_forged_with_all_that_follows_is_found_by_computing_it_again(built: Workspace) -> None:
     """A theory check, with figures and claims made from it and dvc.lock's md5s corrected: what lies here agrees."""
     shutil.rmtree(built.path / "data/report")
     report = audit(built, 0, "--recompute")
@@ -452,9 +444,7 @@ def test_a_number_that_was_forged_with_all_that_follows_is_found_by_computing_it
     assert audit(built, 0)["findings"] == []
     report = audit(built, 1, "--recompute")
     (finding,) = report["findings"]
-    assert (finding["part"], finding["what"], finding["mend"]) == (
-        "recomputed", THEORY, f"snakemake --force {THEORY}",
-    )  # fmt: skip
+    assert (finding["part"], finding["what"], finding["mend"]) == ("recomputed", THEORY, f"snakemake --force {THEORY}")
     assert built.run(*finding["mend"].split()).status == 0
 
 
@@ -480,9 +470,7 @@ def test_the_jobs_that_another_processor_changes_have_no_training_behind_them() 
     assert listed and all(loaded.experiments[jobs[name].id].runs == [] for name in listed)
 
 
-def test_what_needs_a_package_that_is_not_installed_is_said_not_to_be_computed_again(
-    built: Workspace,
-) -> None:
+def test_what_needs_a_package_that_is_not_installed_is_said_not_to_be_computed_again(built: Workspace) -> None:
     shutil.rmtree(built.path / "data/report")
     built.edit("pipeline/studies/toy/theory/identity.py", "import no_such_package.inside\n")
     recorded(built, "theory-toy-identity")
@@ -534,9 +522,7 @@ def test_a_slope_that_was_forged_with_all_that_follows(
     committed(nce)
     rates = "data/tables/nce/nce-landscape/rates.parquet"
     frame = pl.read_parquet(nce.path / rates)
-    tables.store(
-        frame.with_columns(pl.col("slope") / 4), nce.path / rates, tables.read_metadata(nce.path / rates)
-    )
+    tables.store(frame.with_columns(pl.col("slope") / 4), nce.path / rates, tables.read_metadata(nce.path / rates))
     redrawn(nce, "analyse-nce-landscape", "figures-nce-landscape", "figures-nce-rates", "claims-nce")
     assert audit(nce, 0)["findings"] == []
     assert rates in named(audit(nce, 1, "--recompute"), "recomputed")

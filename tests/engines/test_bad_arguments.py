@@ -15,19 +15,7 @@ from pipeline import __main__ as cli
 from pipeline.errors import SandglassError
 
 COMMANDS = sorted(command.name or command.callback.__name__ for command in cli.app.registered_commands)  # type: ignore[union-attr]
-NONSENSE = [
-    "",
-    "..",
-    "/",
-    "a b",
-    "ünï",
-    "\n",
-    "dyck.standard",
-    "$(touch x)",
-    "--no-such-option",
-    "x" * 5000,
-    "{}",
-]
+NONSENSE = ["", "..", "/", "a b", "ünï", "\n", "dyck.standard", "$(touch x)", "--no-such-option", "x" * 5000, "{}"]
 
 
 def refused(status: int, output: str) -> None:
@@ -74,8 +62,7 @@ def test_nonsense_is_refused_by_every_command(
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["trian", "dyck-standard"], ["train"], ["train", "dyck-standrad"], ["export", "dyck", "\udcff"]],
+    "arguments", [["trian", "dyck-standard"], ["train"], ["train", "dyck-standrad"], ["export", "dyck", "\udcff"]]
 )
 def test_the_real_command_line(smoke_of: Callable[[str], Workspace], arguments: list[str]) -> None:
     done = step(smoke_of("dyck"), *arguments)
@@ -91,8 +78,7 @@ SPOILED: dict[str, tuple[str, Callable[[str], str | bytes]]] = {
     "names by scale": (
         "params/dyck/runs.yaml",
         lambda text: text.replace(
-            "    objective: next_token",
-            "    objective: {smoke: next_token, quick: next_token, paper: next_token}",
+            "    objective: next_token", "    objective: {smoke: next_token, quick: next_token, paper: next_token}"
         ),
     ),
     "infinite": ("params/dyck/runs.yaml", lambda text: text.replace("lr: 0.003", "lr: .inf", 1)),

@@ -67,9 +67,7 @@ def test_a_missing_checkpoint_says_how_to_make_it(dyck: Workspace) -> None:
 @pytest.mark.parametrize(
     "command", [("python", "-m", "pipeline", "train", "dyck-minimal"), ("snakemake",), ("dvc", "repro")]
 )
-def test_wrong_parameters_stop_every_command_before_it_writes(
-    dyck: Workspace, command: tuple[str, ...]
-) -> None:
+def test_wrong_parameters_stop_every_command_before_it_writes(dyck: Workspace, command: tuple[str, ...]) -> None:
     dyck.change_study(lambda params: params["runs"]["dyck-minimal"].update(heads=3), "dyck")
     before = dyck.artifacts()
     done = dyck.run(*command)
@@ -96,8 +94,7 @@ def test_every_replica_diverging_is_one_line_and_leaves_no_output(dyck: Workspac
 
 TWO = "dyck-balance"  # a run of two variants, of two replicas each
 TWO_MODELS = [
-    f"data/runs/dyck/{TWO}/{member}.safetensors"
-    for member in ("dyck-minimal-own-corpus", "dyck-minimal-contrastive")
+    f"data/runs/dyck/{TWO}/{member}.safetensors" for member in ("dyck-minimal-own-corpus", "dyck-minimal-contrastive")
 ]
 
 

@@ -18,11 +18,7 @@ PAGE = Path("data/report/study/toy.html")
 def lines(done: Done) -> list[str]:
     """What a build said, without the lines of its progress."""
     assert "Traceback" not in done.output, done.output
-    said = [
-        line
-        for line in done.output.splitlines()
-        if not line.startswith("sandglass: ") or "jobs, " not in line
-    ]
+    said = [line for line in done.output.splitlines() if not line.startswith("sandglass: ") or "jobs, " not in line]
     assert len(said) <= MOST_LINES, done.output
     return said
 
@@ -63,22 +59,14 @@ def test_a_study_beside_another_that_is_not_built_is_drawn_once(built: Workspace
 def test_at_another_scale_claims_are_counted_and_results_are_not_compared(built: Workspace) -> None:
     built.change(lambda params: params.update(scale="quick"))
     done = built.run("python", "-m", "pipeline", "summary")
-    assert done.output.startswith(
-        "scale quick: 0 of 10 jobs have their results\n  10 have results of another scale"
-    )
+    assert done.output.startswith("scale quick: 0 of 10 jobs have their results\n  10 have results of another scale")
     done = built.run(*BUILD)
     assert done.status == 0
     said = lines(done)
     assert "scale quick: 10 jobs ran, in " in done.output
     header = next(number for number, line in enumerate(said) if line.startswith("claims of"))
-    assert said[header].split() == ["claims", "of", "all", "hold"] and said[header + 1].split() == [
-        "toy",
-        "1",
-        "1",
-    ]
-    assert (
-        "the committed results are of scale smoke, these of scale quick: they are not compared" in done.output
-    )
+    assert said[header].split() == ["claims", "of", "all", "hold"] and said[header + 1].split() == ["toy", "1", "1"]
+    assert "the committed results are of scale smoke, these of scale quick: they are not compared" in done.output
     assert built.run("python", "-m", "pipeline", "summary").output.startswith(
         "scale quick: 10 of 10 jobs have their results\n"
     )
@@ -154,6 +142,4 @@ def test_a_trial_changes_nothing_outside_its_folder(built: Workspace) -> None:
     assert after == before
     assert "done before; " in built.run("python", "-m", "pipeline", "try", "toy").output
     done = built.run("python", "-m", "pipeline", "try", "tyo")
-    assert (
-        done.status == 2 and done.last_line == "sandglass: try: no study is called 'tyo'; did you mean toy?"
-    )
+    assert done.status == 2 and done.last_line == "sandglass: try: no study is called 'tyo'; did you mean toy?"

@@ -21,9 +21,7 @@ def frozen(workspace: Workspace, verdict: str) -> None:
     """A reference set at scale paper whose gates have ``verdict``."""
     ours = tables.read(workspace.path / "data/claims/toy/claims.parquet", Claims)
     file = workspace.path / "data/reference/toy/claims/claims.parquet"
-    tables.write(
-        ours.with_columns(scale=pl.lit("paper"), verdict=pl.lit(verdict), value=pl.lit(0.25)), file, Claims
-    )
+    tables.write(ours.with_columns(scale=pl.lit("paper"), verdict=pl.lit(verdict), value=pl.lit(0.25)), file, Claims)
 
 
 def test_a_claim_stands_as_the_best_evidence_says(built: Workspace) -> None:

@@ -15,11 +15,17 @@ from pipeline.training import core, ensemble
 
 CPU = torch.device("cpu")
 RUNS = [
-    ("depth", "depth-ic-tm-l3"), ("depth", "depth-tm-random-adam"), ("depth", "depth-ic-qa-l2-softmax"),
-    ("flipflop", "flipflop-base"), ("flipflop", "flipflop-linear-plain"), ("flipflop", "flipflop-lstm"),
-    ("automata", "automata-d8-l2"), ("automata", "automata-c2-lstm"),
-    ("topic", "topic-joint-adam"), ("topic", "topic-frozen-adam"),
-]  # fmt: skip
+    ("depth", "depth-ic-tm-l3"),
+    ("depth", "depth-tm-random-adam"),
+    ("depth", "depth-ic-qa-l2-softmax"),
+    ("flipflop", "flipflop-base"),
+    ("flipflop", "flipflop-linear-plain"),
+    ("flipflop", "flipflop-lstm"),
+    ("automata", "automata-d8-l2"),
+    ("automata", "automata-c2-lstm"),
+    ("topic", "topic-joint-adam"),
+    ("topic", "topic-frozen-adam"),
+]
 
 
 def opened(folder: Path, study: str, member: str, replicas: int) -> core.TrainingJob:
@@ -27,9 +33,7 @@ def opened(folder: Path, study: str, member: str, replicas: int) -> core.Trainin
     entry = loaded.members("runs")[member].model_copy(update={"replicas": replicas})
     made = importlib.import_module(f"pipeline.studies.{study}.datasets")
     frame, _ = made.generate(loaded.members("datasets")[entry.dataset], entry.dataset, loaded.seed)
-    prepared: Any = importlib.import_module(f"pipeline.studies.{study}.runs").prepare(
-        entry, frame, loaded.seed
-    )
+    prepared: Any = importlib.import_module(f"pipeline.studies.{study}.runs").prepare(entry, frame, loaded.seed)
     ensemble.write_job(folder / "job.safetensors", *prepared)
     return core.TrainingJob(folder / "job.safetensors")
 
@@ -54,8 +58,7 @@ def test_in_company_a_replica_is_what_it_is_alone(tmp_path: Path, study: str, me
 
 
 @pytest.mark.parametrize(
-    ("replicas", "at_most", "sizes"),
-    [(1, 5, [1]), (5, 5, [5]), (6, 5, [3, 3]), (12, 5, [4, 4, 4]), (3, 1, [1, 1, 1])],
+    ("replicas", "at_most", "sizes"), [(1, 5, [1]), (5, 5, [5]), (6, 5, [3, 3]), (12, 5, [4, 4, 4]), (3, 1, [1, 1, 1])]
 )
 def test_chunks_hold_all_replicas_in_order_and_no_more_than_the_objective_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replicas: int, at_most: int, sizes: list[int]

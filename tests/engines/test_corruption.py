@@ -107,13 +107,9 @@ def flip_tables(tree: params.Params) -> list[str]:
     """Datasets, curves, theory, result tables and claims, read as users and steps read them."""
     schemas = {path: schema for schema, paths in access._parts("dyck", tree).values() for path in paths}
     assert set(schemas) == {
-        path
-        for path in of_step(tree, "dataset", "train", "theory", "analyse", "claims")
-        if path.suffix == ".parquet"
+        path for path in of_step(tree, "dataset", "train", "theory", "analyse", "claims") if path.suffix == ".parquet"
     }
-    return survivors(
-        list(schemas), FLIPS["tables"], 1, lambda path: refused(lambda: tables.read(path, schemas[path]))
-    )
+    return survivors(list(schemas), FLIPS["tables"], 1, lambda path: refused(lambda: tables.read(path, schemas[path])))
 
 
 def flip_checkpoints(tree: params.Params) -> list[str]:

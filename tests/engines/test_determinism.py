@@ -76,9 +76,14 @@ def test_every_step_gives_the_same_bytes_in_other_surroundings(dyck: Workspace, 
         for path in graph.outputs(jobs[key], loaded):
             (dyck.path / path).unlink()
         done = Workspace(dyck.path).run(  # started, not forked
-            *jobs[key].command.split(), OMP_NUM_THREADS="2", POLARS_MAX_THREADS="1",
-            PYTHONHASHSEED="1", TZ="Pacific/Kiritimati", LC_ALL="C", PYTHONPATH=str(tmp_path / "site"),
-        )  # fmt: skip
+            *jobs[key].command.split(),
+            OMP_NUM_THREADS="2",
+            POLARS_MAX_THREADS="1",
+            PYTHONHASHSEED="1",
+            TZ="Pacific/Kiritimati",
+            LC_ALL="C",
+            PYTHONPATH=str(tmp_path / "site"),
+        )
         assert done.status == 0, done.output
         note = json.loads((dyck.path / f"logs/steps/{key[0]}-{key[1]}.json").read_text())
         assert note["finished"] > time.time() + YEARS / 2

@@ -12,19 +12,13 @@ from workspace import Workspace
 
 def limited(workspace: Workspace, kibibytes: int, *arguments: str):  # type: ignore[no-untyped-def]
     """A step that may not write a file larger than this: what a full disk or a quota looks like."""
-    return workspace.run(
-        "bash", "-c", f"ulimit -f {kibibytes}; exec python -m pipeline {' '.join(arguments)}"
-    )
+    return workspace.run("bash", "-c", f"ulimit -f {kibibytes}; exec python -m pipeline {' '.join(arguments)}")
 
 
 @pytest.mark.started  # the limit is that of the process
 @pytest.mark.parametrize(
     ("arguments", "kibibytes"),
-    [
-        (("dataset", "dyck-train-complete"), 1),
-        (("train", "dyck-minimal"), 30),
-        (("figures", "dyck-attention"), 4),
-    ],
+    [(("dataset", "dyck-train-complete"), 1), (("train", "dyck-minimal"), 30), (("figures", "dyck-attention"), 4)],
 )
 def test_a_full_disk_is_one_line_and_leaves_the_old_results(
     dyck: Workspace, calmed: Callable[[Workspace], Workspace], arguments: tuple[str, str], kibibytes: int
@@ -51,9 +45,13 @@ def test_a_folder_that_cannot_be_written_is_one_line(dyck: Workspace) -> None:
 
 
 WRITES = [
-    "report --from-store", "accept --all --reason none", "new counting", "theory toy-identity", "build",
+    "report --from-store",
+    "accept --all --reason none",
+    "new counting",
+    "theory toy-identity",
+    "build",
     "export toy claims --csv claims.csv",
-]  # fmt: skip
+]
 
 
 @pytest.mark.started  # a process that is forked elsewhere does not see the mount

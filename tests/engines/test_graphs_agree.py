@@ -33,11 +33,7 @@ def workspace(
 def graphs(workspace: Workspace) -> dict[str, Any]:
     """The jobs as Snakemake, DVC and the code know them, by command."""
     done = subprocess.run(
-        [sys.executable, GRAPHS],
-        cwd=workspace.path,
-        env=environment() | workspace.env,
-        capture_output=True,
-        text=True,
+        [sys.executable, GRAPHS], cwd=workspace.path, env=environment() | workspace.env, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -52,9 +48,7 @@ def test_job_sets_are_equal(workspace: Workspace, graphs: dict[str, Any]) -> Non
         assert tracked_file in job["inputs"], command
         read = {file for dep in stage["inputs"] for file in _files(dep, made, workspace.path)}
         assert set(job["inputs"]) - {tracked_file} == read, command
-        assert set(job["outputs"]) == {f for out in stage["outputs"] for f in _files(out, made, None)}, (
-            command
-        )
+        assert set(job["outputs"]) == {f for out in stage["outputs"] for f in _files(out, made, None)}, command
         assert all(any(_within(file, out) for file in job["outputs"]) for out in stage["outputs"]), command
         assert read == set(stated[command]["inputs"]), command
         assert job["outputs"] == stated[command]["outputs"], command
@@ -85,11 +79,7 @@ def _files(path: str, made: set[str], tree: Path | None) -> set[str]:
     inside = {file for file in made if _within(file, path)}
     folder = tree / path if tree else None
     if folder and folder.is_dir():
-        inside |= {
-            str(f.relative_to(tree))
-            for f in folder.rglob("*")
-            if f.is_file() and "__pycache__" not in f.parts
-        }
+        inside |= {str(f.relative_to(tree)) for f in folder.rglob("*") if f.is_file() and "__pycache__" not in f.parts}
     return inside or {path}
 
 

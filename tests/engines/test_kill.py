@@ -67,10 +67,7 @@ def test_the_rounds_cover_both_engines_both_starts_and_both_successors(kill: Mod
     rounds = sys.modules["rounds"]
     plans = list(rounds.plans(50, seed=1))
     assert {(p.engine, p.start, p.then) for p in plans} == {
-        (engine, start, then)
-        for engine in rounds.COMMANDS
-        for start in rounds.STARTS
-        for then in rounds.COMMANDS
+        (engine, start, then) for engine in rounds.COMMANDS for start in rounds.STARTS for then in rounds.COMMANDS
     }
     assert sum(len(p.moments) == 2 for p in plans) == 10
     assert plans == list(rounds.plans(50, seed=1)) != list(rounds.plans(50, seed=2))
@@ -84,6 +81,4 @@ def test_the_reduced_study_is_there_to_be_built(kill: ModuleType, tmp_path: Path
 def test_the_reduced_study_builds(kill: ModuleType, dyck: Workspace) -> None:
     """Here on models that are trained already."""
     sys.modules["rounds"].reduce(dyck)
-    assert dyck.engine("snakemake").ran == {
-        "analyse dyck-attention", "figures dyck-attention", "claims dyck", "report"
-    }  # fmt: skip
+    assert dyck.engine("snakemake").ran == {"analyse dyck-attention", "figures dyck-attention", "claims dyck", "report"}

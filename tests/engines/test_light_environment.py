@@ -34,16 +34,12 @@ def absent() -> set[str]:
         for text in metadata.requires(each.name) or []:
             needed = Requirement(text)
             extras = each.extras or {""}
-            wanted = needed.marker is None or any(
-                needed.marker.evaluate({"extra": extra}) for extra in extras
-            )
+            wanted = needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in extras)
             if wanted and canonicalize_name(needed.name) not in there:
                 todo.append(needed)
     owners = metadata.packages_distributions()
     ours = {"pipeline", "schemas"}
-    return {
-        name for name, of in owners.items() if not {canonicalize_name(each) for each in of} & there
-    } - ours
+    return {name for name, of in owners.items() if not {canonicalize_name(each) for each in of} & there} - ours
 
 
 def without_them(code: str) -> str:
@@ -59,8 +55,14 @@ def test_what_is_left_out_is_what_trains() -> None:
 
 def test_all_that_draws_judges_and_reads_can_be_imported() -> None:
     """Of every study that is shipped: the toy study's figures and tables need less than the real ones'."""
-    patterns = ("pipeline/studies/*/figures/*.py", "pipeline/studies/*/claims/*.py", "pipeline/report/*.py",
-                "pipeline/audit/*.py", "pipeline/references/*.py", "schemas/**/*.py")  # fmt: skip
+    patterns = (
+        "pipeline/studies/*/figures/*.py",
+        "pipeline/studies/*/claims/*.py",
+        "pipeline/report/*.py",
+        "pipeline/audit/*.py",
+        "pipeline/references/*.py",
+        "schemas/**/*.py",
+    )
     files = [path.relative_to(REPOSITORY) for each in patterns for path in REPOSITORY.glob(each)]
     names = sorted(".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in files)
     assert len(names) > 100
@@ -73,16 +75,7 @@ def test_all_that_draws_judges_and_reads_can_be_imported() -> None:
 @pytest.mark.started
 @pytest.mark.parametrize(
     "command",
-    [
-        "audit",
-        "audit --recompute",
-        "claims",
-        "show toy:1",
-        "trace toy:1",
-        "list",
-        "why",
-        "report --from-store",
-    ],
+    ["audit", "audit --recompute", "claims", "show toy:1", "trace toy:1", "list", "why", "report --from-store"],
 )
 def test_reading_and_auditing_need_no_more(built: Workspace, command: str) -> None:
     code = without_them("from pipeline.__main__ import main; main()")
@@ -91,12 +84,8 @@ def test_reading_and_auditing_need_no_more(built: Workspace, command: str) -> No
 
 
 @pytest.mark.started
-@pytest.mark.parametrize(
-    "command", ["trace toy:1 --rebuild", "accept --all --reason none --prove", "build toy"]
-)
-def test_what_needs_more_says_in_one_line_what_to_install(
-    built: Workspace, tmp_path: Path, command: str
-) -> None:
+@pytest.mark.parametrize("command", ["trace toy:1 --rebuild", "accept --all --reason none --prove", "build toy"])
+def test_what_needs_more_says_in_one_line_what_to_install(built: Workspace, tmp_path: Path, command: str) -> None:
     built.edit("pipeline/studies/toy/runs.py")
     code = without_them("from pipeline.__main__ import main; main()")
     done = built.run("python", "-c", code, *command.split(), **WITHOUT, TMPDIR=str(tmp_path))
@@ -119,14 +108,7 @@ def test_the_pins_of_an_audit_are_those_of_a_build() -> None:
 
 def test_make_sets_up_the_small_environment_where_there_is_none(tmp_path: Path) -> None:
     """And takes the large one where it is, for what reads and audits; nothing is set up twice."""
-    for name in (
-        "Makefile",
-        "requirements.txt",
-        "requirements-dev.txt",
-        AUDIT,
-        "constraints.txt",
-        "pyproject.toml",
-    ):
+    for name in ("Makefile", "requirements.txt", "requirements-dev.txt", AUDIT, "constraints.txt", "pyproject.toml"):
         shutil.copy2(REPOSITORY / name, tmp_path / name)
 
     def planned(target: str) -> str:

@@ -35,14 +35,18 @@ def test_a_new_study_builds_at_once(empty: Workspace) -> None:
     done = empty.snakemake("--cores", "2")
     assert done.status == 0, done.output
     assert done.ran == {
-        f"dataset {NAME}-sequences", f"train {NAME}-small", f"theory {NAME}-construction",
-        f"analyse {NAME}-accuracy", f"figures {NAME}-accuracy", f"claims {NAME}", "report",
-    }  # fmt: skip
+        f"dataset {NAME}-sequences",
+        f"train {NAME}-small",
+        f"theory {NAME}-construction",
+        f"analyse {NAME}-accuracy",
+        f"figures {NAME}-accuracy",
+        f"claims {NAME}",
+        "report",
+    }
     empty.assert_clean()
     # One more variant is trained, measured and drawn, before any code knows of it.
     empty.change_study(
-        lambda params: params["runs"][f"{NAME}-small"]["variants"].update({f"{NAME}-layers3": {"layers": 3}}),
-        NAME,
+        lambda params: params["runs"][f"{NAME}-small"]["variants"].update({f"{NAME}-layers3": {"layers": 3}}), NAME
     )
     again = empty.run("python", "-m", "pipeline", "build", NAME)
     assert again.status == 0, again.output
@@ -77,9 +81,17 @@ def test_a_new_study_is_in_order_for_editors_linters_and_its_own_tests(empty: Wo
         done = empty.run(*command, *paths)
         assert done.status == 0, done.output
     done = empty.run(
-        "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/{NAME}", "-k", "not built",
+        "python",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"tests/{NAME}",
+        "-k",
+        "not built",
         PYTHONPATH=f"{empty.path}:{REPOSITORY / 'tests/engines'}",
-    )  # fmt: skip
+    )
     assert done.status == 0 and "2 passed, 1 deselected" in done.output, done.output
     assert empty.run("python", "-m", "pipeline", "check").status == 0
     again = empty.run("python", "-m", "pipeline", "new", NAME)
@@ -105,9 +117,18 @@ def test_a_new_study_needs_no_edit_outside_its_own_folders(tmp_path: Path) -> No
     each = [str(path) for path in files if "STUDIES" in (copy.path / path).read_text(encoding="utf-8")]
     for tests in (["--study", NAME, f"tests/{NAME}", *each], ["tests/unit/test_readme.py"]):
         done = copy.run(
-            "python", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", f"--basetemp={tmp_path}/base", *tests,
+            "python",
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "0",
+            "-p",
+            "no:cacheprovider",
+            f"--basetemp={tmp_path}/base",
+            *tests,
             PYTHONPATH=str(copy.path),
-        )  # fmt: skip
+        )
         assert done.status == 0, done.output
 
 
@@ -168,9 +189,7 @@ def test_the_header_keeps_its_words(tmp_path: Path, listed: str) -> None:
     (tmp_path / "params.yaml").write_text(header.format(before + after))
     made = create(NAME, tmp_path)
     assert all(path.is_file() for path in made)
-    assert (tmp_path / "params.yaml").read_text() == header.format(
-        before + added.replace("NEW", NAME) + after
-    )
+    assert (tmp_path / "params.yaml").read_text() == header.format(before + added.replace("NEW", NAME) + after)
 
 
 def test_the_real_header_can_be_edited() -> None:

@@ -60,9 +60,7 @@ def test_jobs_are_forked_and_make_the_bytes_of_jobs_that_are_started(
             file.unlink()
     process = built.start("snakemake", **built.hold("toy-b"), SANDGLASS_PRELOAD="0")
     built.wait_for_step("train-toy-b", process)
-    assert not any(
-        "pipeline.engine.preload" in _words(each) for each in psutil.Process(process.pid).children(True)
-    )
+    assert not any("pipeline.engine.preload" in _words(each) for each in psutil.Process(process.pid).children(True))
     built.release()
     process.communicate()
     assert built.artifacts() == forked
@@ -73,9 +71,10 @@ def test_the_job_of_a_killed_caller_is_killed(built: Workspace) -> None:
     process = _busy(built)
     job = _job(built)
     (caller,) = (
-        each for each in psutil.Process(process.pid).children(True)
+        each
+        for each in psutil.Process(process.pid).children(True)
         if _words(each)[-4:] == ["-m", "pipeline", "train", "toy-a"] and _words(each)[0] != "bash"
-    )  # fmt: skip
+    )
     caller.kill()
     assert _ended(job)
     output, _ = process.communicate()
@@ -107,9 +106,7 @@ def test_ctrl_c_reaches_the_job_itself(built: Workspace) -> None:
 
 
 def test_where_nobody_answers_a_job_does_its_work_itself(empty: Workspace) -> None:
-    done = empty.run(
-        "python", "-m", "pipeline", "dataset", "toy-numbers", SANDGLASS_PRELOAD="sandglass-0-gone"
-    )
+    done = empty.run("python", "-m", "pipeline", "dataset", "toy-numbers", SANDGLASS_PRELOAD="sandglass-0-gone")
     assert done.status == 0, done.output
     assert (empty.path / DATASET).is_file()
 

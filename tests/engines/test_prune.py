@@ -8,9 +8,10 @@ import polars as pl
 import pytest
 from workspace import BELOW_B, Workspace
 
-RUN_FILES = [f"data/runs/toy/{name}" for name in (
-    "toy-b.json", "toy-b/curves.parquet", "toy-b/toy-b.safetensors", "toy-b/toy-c.safetensors",
-)]  # fmt: skip
+RUN_FILES = [
+    f"data/runs/toy/{name}"
+    for name in ("toy-b.json", "toy-b/curves.parquet", "toy-b/toy-b.safetensors", "toy-b/toy-c.safetensors")
+]
 engines = pytest.mark.parametrize("engine", ["snakemake", "dvc"])
 
 
@@ -73,8 +74,12 @@ def test_removed_figures(built: Workspace) -> None:
 
 
 def test_stray_files_are_removed_without_running_anything(built: Workspace) -> None:
-    names = ("tables/toy/toy-means/stray.parquet", "tables/toy/stray/x.parquet",
-             "runs/toy/toy-a/.Wq3_x.tmp", ".Wq3_x.tmp")  # fmt: skip
+    names = (
+        "tables/toy/toy-means/stray.parquet",
+        "tables/toy/stray/x.parquet",
+        "runs/toy/toy-a/.Wq3_x.tmp",
+        ".Wq3_x.tmp",
+    )
     for name in names:
         (built.path / "data" / name).parent.mkdir(exist_ok=True)
         (built.path / "data" / name).write_bytes(b"stray")

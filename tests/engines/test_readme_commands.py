@@ -31,9 +31,7 @@ SETTING_UP = (
     "python -m pipeline report --from-store",
 )
 BUILDING = ("make reproduce",)
-CHANGING = (
-    "dvc exp run -S 'params/dyck/runs.yaml:dyck-balance.variants.dyck-minimal-contrastive.contrastive=1.0'",
-)
+CHANGING = ("dvc exp run -S 'params/dyck/runs.yaml:dyck-balance.variants.dyck-minimal-contrastive.contrastive=1.0'",)
 SHARING = (
     "dvc exp run -S 'params/nce/runs.yaml:shared.nce-digits.steps.quick=300'",
     "dvc exp run -S 'params/nce/runs.yaml:+nce-digits-full.steps.quick=300'",
@@ -161,9 +159,7 @@ def test_a_build_by_make(smoke_of: Callable[[str], Workspace], tmp_path: Path) -
     (workspace.path / ".venv/.stamp").touch()
     (workspace.path / "data/figures/nce").rename(tmp_path / "lost")
     done = as_typed(workspace, *BUILDING)
-    assert (workspace.path / "data/figures/nce").is_dir() and (
-        workspace.path / "data/report/index.html"
-    ).is_file()
+    assert (workspace.path / "data/figures/nce").is_dir() and (workspace.path / "data/report/index.html").is_file()
     assert len(done.output.splitlines()) < 40, done.output
     again = as_typed(workspace, *BUILDING)
     assert len(again.output.splitlines()) < 20, again.output

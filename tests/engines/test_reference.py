@@ -56,9 +56,13 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     assert "data/datasets/toy/toy-numbers/toy-numbers.parquet" in train["inputs"]
     kept = {str(path.relative_to(built.path / "data/reference/toy")) for path in _files(built)}
     assert kept == {
-        "record.json", "claims/claims.parquet", "claims/claims.json", "theory/toy-identity.parquet",
-        "tables/toy-means/means.parquet", "tables/toy-losses/losses.parquet",
-    }  # fmt: skip
+        "record.json",
+        "claims/claims.parquet",
+        "claims/claims.json",
+        "theory/toy-identity.parquet",
+        "tables/toy-means/means.parquet",
+        "tables/toy-losses/losses.parquet",
+    }
     assert (built.path / CLAIMS).read_bytes() == (clone.path / "data/claims/toy/claims.parquet").read_bytes()
     assert built.planned() == {"report"}
     built.engine("snakemake")

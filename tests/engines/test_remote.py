@@ -11,9 +11,7 @@ PULLED = {"tables", "theory", "figures", "claims"}
 
 
 @pytest.mark.parametrize("remote", ["embedded", "elsewhere"])
-def test_results_come_with_a_pull_and_large_artifacts_stay(
-    built: Workspace, tmp_path: Path, remote: str
-) -> None:
+def test_results_come_with_a_pull_and_large_artifacts_stay(built: Workspace, tmp_path: Path, remote: str) -> None:
     if remote == "elsewhere":
         done = built.run("dvc", "remote", "add", "--default", "elsewhere", str(tmp_path / "bucket"))
         assert done.status == 0, done.output

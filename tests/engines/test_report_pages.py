@@ -21,9 +21,7 @@ from pipeline.store import tables
 from schemas.claims import HOLDS, NOT_RUN, Claims
 from schemas.theory import Theory
 
-HOSTILE = (
-    "</title></script><script>bad()</script><img src=x onerror=bad()> ](javascript:bad()) {{ 7*7 }} | `x`"
-)
+HOSTILE = "</title></script><script>bad()</script><img src=x onerror=bad()> ](javascript:bad()) {{ 7*7 }} | `x`"
 
 
 class Page(HTMLParser):
@@ -42,9 +40,7 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def toy(
-    template: Path, tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str]
-) -> Iterator[Workspace]:
+def toy(template: Path, tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str]) -> Iterator[Workspace]:
     """The toy study with the real report."""
     path = tmp_path_factory.mktemp("report") / "tree"
     workspace = Workspace(Path(shutil.copytree(template, path, symlinks=True)), dict(fork_server))
@@ -71,9 +67,16 @@ def test_a_new_study_appears_without_an_edit(site: Path) -> None:
     assert 'id="claim-1"' in text and 'id="figure-means"' in text
     pages = {path.stem for path in (site / "artifact").iterdir()}
     assert pages == {
-        "dataset-toy-numbers", "run-toy-a", "run-toy-b", "theory-toy-identity", "table-toy-means-means",
-        "table-toy-losses-losses", "figure-toy-means", "figure-toy-losses", "claims-toy",
-    }  # fmt: skip
+        "dataset-toy-numbers",
+        "run-toy-a",
+        "run-toy-b",
+        "theory-toy-identity",
+        "table-toy-means-means",
+        "table-toy-losses-losses",
+        "figure-toy-means",
+        "figure-toy-losses",
+        "claims-toy",
+    }
     assert "study/toy.html" in (site / "index.html").read_text()
     assert "No erratum has been recorded" in (site / "errata.html").read_text()
     assert not (site / "reference").exists()
@@ -90,9 +93,7 @@ def test_an_artifact_page_tells_where_it_comes_from(toy: Workspace, site: Path) 
     assert "def analyse(" in text and "params/toy/study.yaml:analysis.offset" in text
     assert "toy-b.safetensors" not in text and "analysis/means.py" not in text  # of another experiment
     run = (site / "artifact/run-toy-a.html").read_text()
-    assert (
-        "{&#34;smoke&#34;: 10, &#34;quick&#34;: 20, &#34;paper&#34;: 30}" in run and "<code>10</code>" in run
-    )
+    assert "{&#34;smoke&#34;: 10, &#34;quick&#34;: 20, &#34;paper&#34;: 30}" in run and "<code>10</code>" in run
 
 
 def test_the_page_of_a_run_lists_its_members(toy: Workspace, site: Path) -> None:
@@ -100,9 +101,7 @@ def test_the_page_of_a_run_lists_its_members(toy: Workspace, site: Path) -> None
     for member in ("toy-b", "toy-c"):
         file = toy.path / f"data/runs/toy/toy-b/{member}.safetensors"
         assert f'id="member-{member}"' in text and f'href="#member-{member}"' in text
-        assert (
-            text.count(hashlib.md5(file.read_bytes()).hexdigest()) == 2
-        )  # among the files, and at the member
+        assert text.count(hashlib.md5(file.read_bytes()).hexdigest()) == 2  # among the files, and at the member
     table = text[text.index("Table: members") : text.index("</table>", text.index("Table: members"))]
     assert ">lr<" in table and ">0.25<" in table and ">0.125<" in table and "replicas" not in table
     means = (site / "artifact/table-toy-means-means.html").read_text()
@@ -116,11 +115,19 @@ def test_lineage_follows_the_edges_of_the_experiment(site: Path) -> None:
         return set(re.findall(r"<title>([^<]+)</title>", lineage))
 
     assert drawn("figure-toy-means.html") == {
-        "dataset-toy-numbers", "train-toy-a", "train-toy-b", "analyse-toy-means", "figures-toy-means",
-    }  # fmt: skip
+        "dataset-toy-numbers",
+        "train-toy-a",
+        "train-toy-b",
+        "analyse-toy-means",
+        "figures-toy-means",
+    }
     assert drawn("table-toy-losses-losses.html") == {
-        "dataset-toy-numbers", "train-toy-a", "analyse-toy-losses", "figures-toy-losses", "claims-toy",
-    }  # fmt: skip
+        "dataset-toy-numbers",
+        "train-toy-a",
+        "analyse-toy-losses",
+        "figures-toy-losses",
+        "claims-toy",
+    }
 
 
 def test_an_edit_of_one_function_changes_only_pages_that_tell_of_it(toy: Workspace, tmp_path: Path) -> None:
@@ -145,9 +152,7 @@ def test_the_search_knows_every_claim_figure_and_artifact(site: Path) -> None:
     ]
     assert items[0]["verdict"] == HOLDS and items[0]["title"] == "Claim 1: The mean is near one half."
     checks = [item for item in items if item["kind"] == "check"]
-    assert {(item["title"], item["address"]) for item in checks} == {
-        ("x = x", "theory.html#theory-toy-identity")
-    }
+    assert {(item["title"], item["address"]) for item in checks} == {("x = x", "theory.html#theory-toy-identity")}
     rest = {item["address"] for item in items[3:] if item["kind"] != "check"}
     assert rest == {
         f"artifact/{path.name}"
@@ -226,8 +231,7 @@ def test_a_text_that_asks_for_what_is_not_there_is_named(toy: Workspace) -> None
     file.unlink()
     assert done.status == 1
     assert done.last_line == (
-        "sandglass: pipeline/studies/toy/report.md.j2: value('1', 'nix'): "
-        "claim 1 has no gate 'nix'; known: 'mean'"
+        "sandglass: pipeline/studies/toy/report.md.j2: value('1', 'nix'): claim 1 has no gate 'nix'; known: 'mean'"
     )
 
 
@@ -237,9 +241,14 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
     theory = root / "data/theory/toy/toy-identity.parquet"
     rows = tables.read(theory, Theory)
     wrong = rows.with_columns(
-        check=pl.lit("as-printed"), statement=pl.lit("x = x + 1"), comparison=pl.lit("beyond"), bound=pl.lit(1.0),
-        tolerance=pl.lit(0.5), erratum=pl.lit("one too many"), form=pl.lit("printed"),
-    )  # fmt: skip
+        check=pl.lit("as-printed"),
+        statement=pl.lit("x = x + 1"),
+        comparison=pl.lit("beyond"),
+        bound=pl.lit(1.0),
+        tolerance=pl.lit(0.5),
+        erratum=pl.lit("one too many"),
+        form=pl.lit("printed"),
+    )
     right = rows.with_columns(erratum=pl.lit("one too many"), form=pl.lit("corrected"))
     tables.write(pl.concat([right, wrong]), theory, Theory)
     kept = root / "data/reference/toy/claims/claims.parquet"
@@ -264,9 +273,7 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
         edit | {"job": "analyse-toy-means", "reason": "long ago"},
     ]
     lines[1]["files"] = [{"path": code, "old": "1" * 32, "new": "2" * 32}]
-    (root / "accepted.jsonl").write_text(
-        '{"about": "edits"}\n' + "".join(json.dumps(line) + "\n" for line in lines)
-    )
+    (root / "accepted.jsonl").write_text('{"about": "edits"}\n' + "".join(json.dumps(line) + "\n" for line in lines))
 
     site = build(workspace)
     errata = (site / "errata.html").read_text()
@@ -286,9 +293,7 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
     assert "a comma" not in (site / "artifact/run-toy-a.html").read_text()
     index = (site / "index.html").read_text()
     assert "a comma" in index and "long ago" not in index and "unproved: declared" not in index
-    assert (
-        "1 earlier record in <code>accepted.jsonl</code> is history: the jobs have been built again" in index
-    )
+    assert "1 earlier record in <code>accepted.jsonl</code> is history: the jobs have been built again" in index
 
 
 # From the store
@@ -319,12 +324,7 @@ def from_store(workspace: Workspace) -> Path:
 
 def test_a_fresh_clone_shows_what_the_store_holds(clone: Workspace, site: Path) -> None:
     held = {str(path.parent.relative_to(clone.path / "data")) for path in clone.path.glob("data/*/*/*/*.*")}
-    assert held == {
-        "figures/toy/toy-losses",
-        "figures/toy/toy-means",
-        "tables/toy/toy-losses",
-        "tables/toy/toy-means",
-    }
+    assert held == {"figures/toy/toy-losses", "figures/toy/toy-means", "tables/toy/toy-losses", "tables/toy/toy-means"}
     drawn = from_store(clone)
     assert {path.relative_to(drawn) for path in drawn.rglob("*")} == {
         path.relative_to(site) for path in site.rglob("*")
@@ -339,10 +339,7 @@ def test_a_fresh_clone_shows_what_the_store_holds(clone: Workspace, site: Path) 
     run = (drawn / "artifact/run-toy-b.html").read_text()
     assert "Part of it is not here" in run and "3 of its 4 files" in run and "toy-c" in run
     numbers = (drawn / "artifact/dataset-toy-numbers.html").read_text()
-    assert (
-        "It is not here" in numbers
-        and "snakemake data/datasets/toy/toy-numbers/toy-numbers.parquet" in numbers
-    )
+    assert "It is not here" in numbers and "snakemake data/datasets/toy/toy-numbers/toy-numbers.parquet" in numbers
     table = (drawn / "artifact/table-toy-means-means.html").read_text()
     md5 = hashlib.md5((clone.path / "data/tables/toy/toy-means/means.parquet").read_bytes()).hexdigest()
     assert md5 in table and "not here" in table[table.index("Table: data it was made from") :]
@@ -372,9 +369,7 @@ def test_it_is_drawn_beside_an_engine_and_over_a_built_report(toy: Workspace, tm
 
 @pytest.mark.parametrize("kind", ["claims", "theory", "figures", "tables"])
 def test_whatever_is_not_here_is_said(clone: Workspace, tmp_path: Path, kind: str) -> None:
-    workspace = Workspace(
-        Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)), dict(clone.env)
-    )
+    workspace = Workspace(Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)), dict(clone.env))
     shutil.rmtree(workspace.path / "data" / kind)
     (workspace.path / "pipeline/studies/toy/report.md.j2").write_text(
         "# Words {{ verdict('1') }}\n\n{{ value('1', 'mean') }}, {{ interval('1', 'mean') }}\n\n{{ claims('1') }}\n"
@@ -393,9 +388,7 @@ def test_whatever_is_not_here_is_said(clone: Workspace, tmp_path: Path, kind: st
 
 
 def test_claims_of_other_parameters_are_marked(clone: Workspace, tmp_path: Path) -> None:
-    workspace = Workspace(
-        Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)), dict(clone.env)
-    )
+    workspace = Workspace(Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)), dict(clone.env))
     assert "judged with other parameters" not in (from_store(workspace) / "index.html").read_text()
     workspace.change_study(lambda raw: raw["claims"].update(tolerance=0.25))
     site = from_store(workspace)
@@ -404,9 +397,7 @@ def test_claims_of_other_parameters_are_marked(clone: Workspace, tmp_path: Path)
 
 
 def test_what_is_damaged_is_refused_from_the_store_too(clone: Workspace, tmp_path: Path) -> None:
-    workspace = Workspace(
-        Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)), dict(clone.env)
-    )
+    workspace = Workspace(Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)), dict(clone.env))
     table = workspace.path / "data/tables/toy/toy-means/means.parquet"
     content = bytearray(table.read_bytes())
     content[len(content) // 2] ^= 1

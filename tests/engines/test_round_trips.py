@@ -164,10 +164,7 @@ def test_old_time_stamp_does_not_hide_an_edit(built: Workspace) -> None:
 
 def test_touched_code_is_not_an_edit(built: Workspace) -> None:
     built.run(
-        "touch",
-        "pipeline/store/tables.py",
-        "requirements.txt",
-        "data/datasets/toy/toy-numbers/toy-numbers.parquet",
+        "touch", "pipeline/store/tables.py", "requirements.txt", "data/datasets/toy/toy-numbers/toy-numbers.parquet"
     )
     built.assert_clean()
 
@@ -278,21 +275,14 @@ def test_an_experiment_that_is_removed_makes_its_readers_stale(built: Workspace)
 
 
 @pytest.mark.parametrize("change", ["removed", "added"])
-def test_a_graph_that_is_out_of_date_stops_dvc_and_is_written_by_snakemake(
-    built: Workspace, change: str
-) -> None:
+def test_a_graph_that_is_out_of_date_stops_dvc_and_is_written_by_snakemake(built: Workspace, change: str) -> None:
     """DVC reads the edges from a file; the parameter files alone decide what they are."""
 
     def edit(params: dict[str, Any]) -> None:
         if change == "removed":
             del params["theory"]["toy-identity"]
             params["experiments"]["toy-losses"] |= {"theory": ["toy-other"]}
-        params["theory"]["toy-other"] = {
-            "language": "toy",
-            "model": "toy/toy",
-            "module": "identity",
-            "size": 9,
-        }
+        params["theory"]["toy-other"] = {"language": "toy", "model": "toy/toy", "module": "identity", "size": 9}
 
     built.edit("pipeline/studies/toy/names.py", "THEORY = ()\n")
     built.engine("snakemake")

@@ -25,13 +25,18 @@ def test_every_job_is_self_contained(empty: Workspace) -> None:
 @pytest.mark.parametrize(
     ("target", "steps"),
     [
-        ("toy", {*RUNS, "theory toy-identity", "analyse toy-means", "analyse toy-losses", "figures toy-means"}
-            | {"figures toy-losses", "claims toy"}),
-        ("data/figures/toy/toy-losses/losses.svg", {*RUNS, "theory toy-identity", "analyse toy-means"}
-            | {"analyse toy-losses", "figures toy-losses"}),
+        (
+            "toy",
+            {*RUNS, "theory toy-identity", "analyse toy-means", "analyse toy-losses", "figures toy-means"}
+            | {"figures toy-losses", "claims toy"},
+        ),
+        (
+            "data/figures/toy/toy-losses/losses.svg",
+            {*RUNS, "theory toy-identity", "analyse toy-means"} | {"analyse toy-losses", "figures toy-losses"},
+        ),
         ("data/runs/toy/toy-b/toy-c.safetensors", {"dataset toy-numbers", "train toy-b"}),
     ],
-)  # fmt: skip
+)
 def test_targets(empty: Workspace, target: str, steps: set[str]) -> None:
     assert empty.planned(target) == steps
 
@@ -145,18 +150,13 @@ def test_lint_and_format() -> None:
 
 def test_job_processes_start_light() -> None:
     code = "import sys; from pipeline.engine import snakemake; print({'torch', 'polars', 'dvc'} & set(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
 
 @pytest.mark.parametrize(
     ("setting", "trained"),
-    [
-        ("toy-b.variants.toy-c.lr=0.75", {"train toy-b"}),
-        ("shared.base.steps.smoke=12", {"train toy-a", "train toy-b"}),
-    ],
+    [("toy-b.variants.toy-c.lr=0.75", {"train toy-b"}), ("shared.base.steps.smoke=12", {"train toy-a", "train toy-b"})],
 )
 def test_experiment_with_other_parameters(built: Workspace, setting: str, trained: set[str]) -> None:
     done = built.run("dvc", "exp", "run", "-S", f"params/toy/runs.yaml:{setting}")

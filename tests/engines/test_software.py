@@ -14,9 +14,7 @@ from pipeline.errors import SandglassError
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Pins torch, of which a local build is installed, and something that is not installed."""
-    (tmp_path / "requirements.txt").write_text(
-        "# software\ntorch==2.13.0  # numbers\npandera[polars]==0.35.0\n"
-    )
+    (tmp_path / "requirements.txt").write_text("# software\ntorch==2.13.0  # numbers\npandera[polars]==0.35.0\n")
     monkeypatch.setattr(metadata, "version", {"torch": "2.13.0+cpu", "pandera": "0.35.0"}.__getitem__)
     monkeypatch.delenv("SANDGLASS_ALLOW_VERSIONS", raising=False)
     return tmp_path

@@ -33,8 +33,12 @@ def trace(workspace: Workspace, *arguments: str) -> tuple[int, dict[str, Any]]:
     """Its exit status and its JSON."""
     done = subprocess.run(
         ["python", "-m", "pipeline", "trace", *arguments, "--json"],
-        cwd=workspace.path, env=environment() | workspace.env, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=workspace.path,
+        env=environment() | workspace.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, json.loads(done.stdout or "{}")
 
@@ -184,11 +188,13 @@ def forget_a_job(workspace: Workspace) -> None:
         (forge_the_lock, {("data", "data/runs/toy/toy-a"), ("seal", MODEL)}),
         (forge_a_size, {("lock", "dvc.lock")}),
         (forget_a_job, {("lock", "dvc.lock"), ("data", "data/tables/toy/toy-means")}),
-        (lambda w: shutil.copy(w.path / MEANS, w.path / "data/tables/toy/toy-means/more.parquet"),
-         {("output", "data/tables/toy/toy-means/more.parquet")}),
+        (
+            lambda w: shutil.copy(w.path / MEANS, w.path / "data/tables/toy/toy-means/more.parquet"),
+            {("output", "data/tables/toy/toy-means/more.parquet")},
+        ),
     ],
     ids=["table", "checkpoint", "code", "parameter", "lock", "forged", "size", "forgotten", "surplus"],
-)  # fmt: skip
+)
 def test_verification_names_what_does_not_match(
     built: Workspace, damage: Callable[[Workspace], None], expected: set[tuple[str, str]]
 ) -> None:
@@ -268,9 +274,12 @@ def test_a_clone_with_what_was_pushed(built: Workspace, tmp_path: Path) -> None:
     assert wrong(lineage) == set()
     # Of a folder that was not pushed nothing knows the list of files, unless each was read by name.
     assert wrong(lineage, "not checked") == {
-        ("output", "data/datasets/toy/toy-numbers/toy-numbers.parquet"), ("output", "data/runs/toy/toy-a"),
-        ("output", "data/runs/toy/toy-b"), ("output", "data/report"), ("data", "data/runs"),
-    }  # fmt: skip
+        ("output", "data/datasets/toy/toy-numbers/toy-numbers.parquet"),
+        ("output", "data/runs/toy/toy-a"),
+        ("output", "data/runs/toy/toy-b"),
+        ("output", "data/report"),
+        ("data", "data/runs"),
+    }
     flip(clone.path / MEANS, 400)
     assert trace(clone, "report", "--verify")[0] == 1
 
@@ -281,11 +290,7 @@ def test_an_accepted_edit_is_shown(built: Workspace) -> None:
     new = hashing.md5(built.path / CODE)
     for name in ("dvc.lock", "accepted.jsonl"):
         path = built.path / name
-        edit = {
-            "job": "train-toy-a",
-            "files": [{"path": CODE, "old": old, "new": new}],
-            "reason": "a comment",
-        }
+        edit = {"job": "train-toy-a", "files": [{"path": CODE, "old": old, "new": new}], "reason": "a comment"}
         text = json.dumps(edit | {"author": "t", "diff": ""}) + "\n"
         path.write_text(text if name == "accepted.jsonl" else path.read_text().replace(old, new))
     built.git("commit", "-qam", "accepted")
@@ -294,9 +299,7 @@ def test_an_accepted_edit_is_shown(built: Workspace) -> None:
     assert [edit["reason"] for job in lineage["jobs"] for edit in job["accepted"]] == ["a comment"]
     assert "accepted as harmless, unproved" in built.run("python", "-m", "pipeline", "trace", "toy-a").output
     text = (built.path / "accepted.jsonl").read_text()
-    (built.path / "accepted.jsonl").write_text(
-        text.replace('"author"', f'"proof": {{"{MODEL}": "x"}}, "author"')
-    )
+    (built.path / "accepted.jsonl").write_text(text.replace('"author"', f'"proof": {{"{MODEL}": "x"}}, "author"'))
     assert "proved identical by a rebuild" in built.run("python", "-m", "pipeline", "trace", "toy-a").output
 
 
@@ -310,10 +313,7 @@ def nudge(path: Path, factor: float) -> None:
 
 
 def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
-    scratch, names = (
-        str(tmp_path / "scratch"),
-        ("tables/toy/toy-means/means", "figures/toy/toy-means/means", "toy:1"),
-    )
+    scratch, names = (str(tmp_path / "scratch"), ("tables/toy/toy-means/means", "figures/toy/toy-means/means", "toy:1"))
     before = built.artifacts()
     again = ("--rebuild", "--workspace", scratch)
 
@@ -324,8 +324,12 @@ def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
     status, lineage = trace(built, *names, *again)
     assert (status, lineage["rebuilt"]["state"]) == (0, "identical")
     assert set(lineage["rebuilt"]["made"]) == {
-        *CHAIN, IDENTITY, "analyse-toy-losses", "figures-toy-means", "claims-toy",
-    }  # fmt: skip
+        *CHAIN,
+        IDENTITY,
+        "analyse-toy-losses",
+        "figures-toy-means",
+        "claims-toy",
+    }
     assert lineage["rebuilt"]["kept"] == []
     assert built.artifacts() == before  # the work tree is not touched
 
@@ -354,9 +358,7 @@ def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
 def test_a_rebuild_says_what_moved_what_turned_and_where(built: Workspace, tmp_path: Path) -> None:
     """On another processor numbers move; a verdict that turned is named, and what was built is kept."""
     made = {path: out.md5 for path, out in provenance.read_lock(built.path).made.items()}
-    times = {
-        "smoke": {"machine": "Abacus, 2 cores", "elapsed": 1.0, "jobs": {}, "outputs": lockfile.digest(made)}
-    }
+    times = {"smoke": {"machine": "Abacus, 2 cores", "elapsed": 1.0, "jobs": {}, "outputs": lockfile.digest(made)}}
     (built.path / "profiles/times.json").write_text(json.dumps(times))
     yardstick = {"smoke": {"gates": 9, "moved": 4, "largest": 1.73, "turned": ["toy:1 mean"]}}
     (built.path / "profiles/rounding.json").write_text(json.dumps(yardstick))
@@ -372,18 +374,15 @@ def test_a_rebuild_says_what_moved_what_turned_and_where(built: Workspace, tmp_p
     assert "1 moved on the same side of their bounds: 1 mean" in output
     assert "rebuilt: moved inside intervals" in output and not [*tmp_path.glob("sandglass-*")]
     last = output.strip().splitlines()[-1]
-    assert last.startswith(
-        f"the record was made on Abacus, 2 cores; rebuilt on {machine.description()}: last bits"
+    assert last.startswith(f"the record was made on Abacus, 2 cores; rebuilt on {machine.description()}: last bits")
+    assert last.endswith(
+        "moves 4 of the 9 gates of all claims, by up to 1.7 of a value, and turns 1 verdict; single models move as far"
     )
-    assert last.endswith("moves 4 of the 9 gates of all claims, by up to 1.7 of a value, and turns 1 verdict; single "
-                         "models move as far")  # fmt: skip
 
     output = recorded(verdict=pl.lit("fails"))
     assert "(1 turned: 1 mean fails → holds)" in output and "rebuilt: different" in output
     (folder,) = tmp_path.glob("sandglass-*")
-    assert re.search(
-        rf"workspace: {folder} \([\d.]+ MB; kept to be looked at, remove it: rm -r {folder}\)", output
-    )
+    assert re.search(rf"workspace: {folder} \([\d.]+ MB; kept to be looked at, remove it: rm -r {folder}\)", output)
 
 
 def test_rebuild_with_the_runs_from_here(built: Workspace, tmp_path: Path) -> None:
@@ -408,14 +407,10 @@ def test_rebuild_with_the_runs_from_here(built: Workspace, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("interrupted", [False, True], ids=["failed", "interrupted"])
-def test_a_rebuild_that_stops_keeps_its_workspace(
-    built: Workspace, interrupted: bool, tmp_path: Path
-) -> None:
+def test_a_rebuild_that_stops_keeps_its_workspace(built: Workspace, interrupted: bool, tmp_path: Path) -> None:
     built.env.clear()  # a signal reaches steps that are started, not forked ones
     variables = built.hold("toy-a") if interrupted else {"TOY_FAIL": "toy-a"}
-    process = built.start(
-        "python", "-m", "pipeline", "trace", "toy-a", "--rebuild", TMPDIR=str(tmp_path), **variables
-    )
+    process = built.start("python", "-m", "pipeline", "trace", "toy-a", "--rebuild", TMPDIR=str(tmp_path), **variables)
     if interrupted:
         wait_for(tmp_path, "sandglass-*/.sandglass/jobs/train-toy-a.lock")
         process.send_signal(signal.SIGINT)

@@ -81,9 +81,7 @@ def test_of_two_started_at_once_one_builds_everything(built: Workspace, calm: Wo
 
 @started
 @pytest.mark.parametrize("engine", ENGINES)
-def test_killed_engine_continues_while_its_orphan_ends(
-    built: Workspace, calm: Workspace, engine: str
-) -> None:
+def test_killed_engine_continues_while_its_orphan_ends(built: Workspace, calm: Workspace, engine: str) -> None:
     process = _busy(built, engine)
     process.kill()  # the training lives on until it finds its engine gone
     process.wait()
@@ -161,9 +159,7 @@ def test_files_that_dvc_was_writing_when_it_was_killed_are_mended(built: Workspa
     built.engine("dvc")
     lock, rwlock = built.path / "dvc.lock", built.path / ".dvc/tmp/rwlock"
     content = lock.read_bytes()
-    lock.write_bytes(
-        content[: content.index(b"\n", 5000) - 1]
-    )  # cut behind a line, it is only an older record
+    lock.write_bytes(content[: content.index(b"\n", 5000) - 1])  # cut behind a line, it is only an older record
     rwlock.write_bytes(b"")
     done = built.snakemake("-n")
     assert done.ran == {"report"}, done.output  # the copy is from before the last stage

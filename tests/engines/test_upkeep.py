@@ -45,10 +45,7 @@ def _why(workspace: Workspace, *arguments: str) -> dict[str, Any]:
 
 def _tree(workspace: Workspace) -> dict[str, Any]:
     apart = {"__pycache__", ".git", ".dvc"}
-    derived = {
-        workspace.path / name
-        for name in ("params", "params/graph.json", "dvc.yaml", ".sandglass/imports.json")
-    }
+    derived = {workspace.path / name for name in ("params", "params/graph.json", "dvc.yaml", ".sandglass/imports.json")}
     own = [p for p in workspace.path.rglob("*") if not apart & set(p.parts) and p not in derived]
     own = [p for p in own if not p.is_relative_to(workspace.path / PARSED)]
     # Of a folder only the name: the first import of a module puts its compiled form there.
@@ -97,9 +94,7 @@ def test_why_two_changes_at_once_and_undone(built: Workspace) -> None:
     code = ("code", RUNS, old, _md5(built, RUNS))
     plan = _why(built)
     assert set(plan["jobs"]) == {"train toy-a", "train toy-b"} | BELOW_A_RUN
-    assert _causes(plan, "train toy-b") == [
-        ("parameter", f"{TOY}:toy-b.variants.toy-b.lr", 0.25, 0.75), code,
-    ]  # fmt: skip
+    assert _causes(plan, "train toy-b") == [("parameter", f"{TOY}:toy-b.variants.toy-b.lr", 0.25, 0.75), code]
     assert _causes(plan, "train toy-a") == [code]
     assert _causes(plan, "analyse toy-means") == []
     assert plan["jobs"]["analyse toy-means"]["because"] == ["train-toy-a", "train-toy-b"]
@@ -139,9 +134,7 @@ def test_why_a_parameter_shared_by_an_anchor(built: Workspace) -> None:
     file.write_text(file.read_text().replace("steps: {smoke: 10, quick: 20", "steps: {smoke: 10, quick: 25"))
     plan = _why(built)
     for run in ("toy-a", "toy-b"):
-        assert _causes(plan, f"train {run}") == [
-            ("parameter", f"{TOY}:{run}.steps.quick", 20, 25),
-        ]  # fmt: skip
+        assert _causes(plan, f"train {run}") == [("parameter", f"{TOY}:{run}.steps.quick", 20, 25)]
     cause = f"parameter {TOY}:*.steps.quick: 20 → 25 (tracked, though of another scale)"
     lines = f"train-toy-a, train-toy-b\n  {cause}\n"
     assert lines in _pipeline(built, "why")
@@ -194,9 +187,7 @@ def test_why_outputs_data_and_software(built: Workspace) -> None:
     version = next(line for line in text.splitlines() if line.startswith("numpy=="))
     requirements.write_text(text.replace(version, "numpy==1.0"))
     plan = _why(built, "toy-identity")
-    assert _causes(plan, "theory toy-identity")[0] == (
-        "software", "requirements.txt: numpy", version, "numpy==1.0",
-    )  # fmt: skip
+    assert _causes(plan, "theory toy-identity")[0] == ("software", "requirements.txt: numpy", version, "numpy==1.0")
 
 
 def test_why_after_a_partial_run_names_the_file_and_its_maker(built: Workspace) -> None:
@@ -282,12 +273,12 @@ def test_a_proof_is_a_rebuild_that_comes_out_identical(built: Workspace, tmp_pat
     built.edit("pipeline/studies/toy/analysis/means.py", "# a remark\n")
     env = {"TMPDIR": str(tmp_path)}
     output = _pipeline(built, "accept", "toy", "--prove", "--reason", "a comment", **env)
-    assert (
-        "proved identical, and accepted for train-toy-a, train-toy-b, analyse-toy-means; logged in" in output
-    )
+    assert "proved identical, and accepted for train-toy-a, train-toy-b, analyse-toy-means; logged in" in output
     entries = {entry["job"]: entry for entry in _accepted(built)}
-    files = [f"data/runs/toy/{name}" for name in ("toy-b/toy-b.safetensors", "toy-b/toy-c.safetensors",
-                                                  "toy-b/curves.parquet", "toy-b.json")]  # fmt: skip
+    files = [
+        f"data/runs/toy/{name}"
+        for name in ("toy-b/toy-b.safetensors", "toy-b/toy-c.safetensors", "toy-b/curves.parquet", "toy-b.json")
+    ]
     assert entries["train-toy-b"]["proof"] == {file: _md5(built, file) for file in files}
     assert set(entries["analyse-toy-means"]["proof"]) == {"data/tables/toy/toy-means/means.parquet"}
     assert built.planned() == {"report"} == set(built.status())
@@ -303,9 +294,7 @@ def test_what_comes_out_different_is_not_accepted(built: Workspace, tmp_path: Pa
     env = {"TMPDIR": str(tmp_path)}
 
     def refused() -> str:
-        done = built.run(
-            "python", "-m", "pipeline", "accept", "toy-means", "--prove", "--reason", "none", **env
-        )
+        done = built.run("python", "-m", "pipeline", "accept", "toy-means", "--prove", "--reason", "none", **env)
         assert done.status == 2, done.output
         return done.last_line
 
@@ -321,10 +310,7 @@ def analyse(context):
 """,
     )
     text = refused()
-    assert (
-        "nothing was accepted, because analyse-toy-means, run again with this code, makes data/tables/"
-        in text
-    )
+    assert "nothing was accepted, because analyse-toy-means, run again with this code, makes data/tables/" in text
     assert "means.parquet different" in text
     assert list(tmp_path.glob("sandglass-proof-*/data/tables/toy/toy-means/means.parquet"))
     built.git("checkout", "-q", code)
@@ -365,13 +351,9 @@ def test_only_edits_of_code_are_accepted(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
     lock, log = ((built.path / name).read_bytes() for name in ("dvc.lock", "accepted.jsonl"))
     refused = _refused(built, "accept", "--all", "--reason", "none")
-    assert (
-        "for train-toy-a not only code was edited: parameter params/toy/runs.yaml:toy-a.lr: 0.5 →" in refused
-    )
+    assert "for train-toy-a not only code was edited: parameter params/toy/runs.yaml:toy-a.lr: 0.5 →" in refused
     assert "simply built again" in _refused(built, "accept", "report", "--reason", "none")
-    assert "it waits for train-toy-a, train-toy-b" in _refused(
-        built, "accept", "analyse-toy-means", "--reason", "none"
-    )
+    assert "it waits for train-toy-a, train-toy-b" in _refused(built, "accept", "analyse-toy-means", "--reason", "none")
     assert "it is up to date" in _refused(built, "accept", "toy-numbers", "--reason", "none")
     built.set_lr("toy-a", 0.5)
     requirements = built.path / "requirements.txt"
@@ -397,12 +379,12 @@ def test_list_states_and_costs(built: Workspace) -> None:
     stale = {"train-toy-a"} | {job.replace(" ", "-") for job in BELOW_A_RUN - {"report"}}
     assert states == {job: "stale" if job in stale else "fresh" for job in states}
     assert len(states) == 9
-    logs = [
-        json.loads((built.path / f"logs/steps/{job.replace('@', '-')}.json").read_text()) for job in stale
-    ]
+    logs = [json.loads((built.path / f"logs/steps/{job.replace('@', '-')}.json").read_text()) for job in stale]
     assert inventory["to_bring_up_to_date"] == {
-        "jobs": 6, "seconds": round(sum(log["seconds"] for log in logs), 2), "unknown": 0,
-    }  # fmt: skip
+        "jobs": 6,
+        "seconds": round(sum(log["seconds"] for log in logs), 2),
+        "unknown": 0,
+    }
     (built.path / "logs/steps/train-toy-a.json").unlink()
     text = _pipeline(built, "list")
     assert "3 fresh, 7 stale" in text
@@ -418,8 +400,16 @@ def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
     (folder / "record.json").write_text(json.dumps(record))
     built.run("dvc", "add", "-q", "data/reference/toy-wide")
     assert built.run("dvc", "push", "-q").status == 0
-    built.run("rm", "-rf", ".dvc/cache", *(f"data/{kind}" for kind in ("datasets", "runs", "theory", "tables")),
-              "data/figures", "data/claims", "data/report", str(folder))  # fmt: skip
+    built.run(
+        "rm",
+        "-rf",
+        ".dvc/cache",
+        *(f"data/{kind}" for kind in ("datasets", "runs", "theory", "tables")),
+        "data/figures",
+        "data/claims",
+        "data/report",
+        str(folder),
+    )
     states = _listed(built)
     assert states["dataset-toy-numbers"] == states["train-toy-a"] == "missing"
     assert states["analyse-toy-means"] == states["theory-toy-identity"] == "not pulled"
@@ -515,9 +505,7 @@ def test_prune_where_most_was_never_pulled(built: Workspace, tmp_path: Path) -> 
     clone.change_study(lambda params: params["claims"].update(tolerance=0.25))
     assert clone.run("python", "-m", "pipeline", "judge", "toy").status == 0
     assert clone.run("dvc", "commit", "--force", "claims-toy").status == 0
-    folder = next(
-        out for out in _recorded(clone, "analyse-toy-means") if out["path"] == "data/tables/toy/toy-means"
-    )
+    folder = next(out for out in _recorded(clone, "analyse-toy-means") if out["path"] == "data/tables/toy/toy-means")
     lists = list(clone.path.glob(f".dv*/**/{folder['md5'][2:]}"))
     assert len(lists) == 2  # in the cache and in the remote
     for each in lists:  # what the folder held lies here

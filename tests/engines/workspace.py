@@ -28,9 +28,19 @@ REPOSITORY = Path(__file__).parents[2]
 TOY = Path(__file__).parent / "toy"
 KINDS = ("datasets", "runs", "theory", "tables", "figures", "claims")
 COPIED = (
-    "Snakefile", "dvc.yaml", "requirements.txt", "pipeline", "schemas", "profiles",
-    ".gitignore", ".dvcignore", ".dvc/config", ".dvc/.gitignore", "data/reference/README.md", "accepted.jsonl",
-)  # fmt: skip
+    "Snakefile",
+    "dvc.yaml",
+    "requirements.txt",
+    "pipeline",
+    "schemas",
+    "profiles",
+    ".gitignore",
+    ".dvcignore",
+    ".dvc/config",
+    ".dvc/.gitignore",
+    "data/reference/README.md",
+    "accepted.jsonl",
+)
 STUDIES = list(YAML(typ="safe").load((REPOSITORY / "params.yaml").read_text(encoding="utf-8"))["studies"])
 TIMEOUT = 900.0  # machines may be busy
 
@@ -50,9 +60,7 @@ class Done:
     def ran(self) -> set[str]:
         """The steps it started, as ``train toy-a``."""
         # Steps that run beside each other share the stream: an engine's line may follow what one has not ended.
-        commands = re.findall(
-            r"(?:^> |Shell command: )python -m pipeline (\w+(?: [\w.-]+)?)$", self.output, re.M
-        )
+        commands = re.findall(r"(?:^> |Shell command: )python -m pipeline (\w+(?: [\w.-]+)?)$", self.output, re.M)
         return {re.sub("^judge ", "claims ", command) for command in commands}
 
     @property
@@ -70,9 +78,14 @@ class Workspace:
     def start(self, *command: str, **env: str) -> subprocess.Popen[str]:
         """Start a command in a session of its own, stdout and stderr together."""
         return subprocess.Popen(
-            command, cwd=self.path, env=environment() | self.env | env, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            command,
+            cwd=self.path,
+            env=environment() | self.env | env,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
     def run(self, *command: str, **env: str) -> Done:
         """Run a command to its end."""

@@ -89,9 +89,18 @@ def test_pairs_and_four_symbols() -> None:
 
 def settings(**changes: Any) -> dict[str, Any]:
     base = {
-        "task": "strings", "length": 12, "shares": [[0.3, 0.3]], "symbols": 2, "loss": "clean", "sequences": 0,
-        "pool": None, "dropout": {"embed": 0.0, "attention": 0.0, "ffn": 0.0}, "sharpen": None, "steps": 8, "held": [],
-    }  # fmt: skip
+        "task": "strings",
+        "length": 12,
+        "shares": [[0.3, 0.3]],
+        "symbols": 2,
+        "loss": "clean",
+        "sequences": 0,
+        "pool": None,
+        "dropout": {"embed": 0.0, "attention": 0.0, "ffn": 0.0},
+        "sharpen": None,
+        "steps": 8,
+        "held": [],
+    }
     return base | changes
 
 
@@ -136,9 +145,7 @@ def test_schedules_of_the_penalty() -> None:
 
     assert weight("constant", 99) == 0 and weight("constant", 100) == 2
     assert weight("linear", 100) == 0 and weight("linear", 600) == 1
-    assert weight("oscillating", 1100) == pytest.approx(2.0) and weight("oscillating", 2100) == pytest.approx(
-        0.0
-    )
+    assert weight("oscillating", 1100) == pytest.approx(2.0) and weight("oscillating", 2100) == pytest.approx(0.0)
     assert objectives.penalty_weight(None, 5, 10) == 0
 
 
@@ -198,10 +205,7 @@ def test_weights_of_a_model_stay_below_the_bound_and_a_wrong_norm_does_not_keep_
     """Proposition 4 on a model with random weights, whose queries and keys are large."""
     spec = decoder.Spec(2, 2, 8, "learned", "gelu", 12, 5, 5)
     values = [decoder.initial(spec, np.random.default_rng(seed)) for seed in range(2)]
-    params = {
-        name: torch.tensor(np.stack([each[name] for each in values]), dtype=torch.float32)
-        for name in values[0]
-    }
+    params = {name: torch.tensor(np.stack([each[name] for each in values]), dtype=torch.float32) for name in values[0]}
     for layer in range(2):
         params[f"blocks.{layer}.attn.W_QKV"] *= 3
     model: Any = SimpleNamespace(

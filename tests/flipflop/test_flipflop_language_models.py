@@ -89,8 +89,7 @@ def standin(tmp_path: Path) -> language_models.StandIn:
     spec = decoder.Spec(1, 2, 8, "alibi", "gelu", 64, words, words)
     values = [decoder.initial(spec, np.random.default_rng(seed)) for seed in (0, 1)]
     params = {
-        name: torch.tensor(np.stack([value[name] for value in values]), dtype=torch.float32)
-        for name in values[0]
+        name: torch.tensor(np.stack([value[name] for value in values]), dtype=torch.float32) for name in values[0]
     }
     model = SimpleNamespace(spec=spec, params=params, table=torch.zeros(1, 1))
     return language_models.StandIn("small", model)  # type: ignore[arg-type]
@@ -100,11 +99,7 @@ def test_answers_of_a_model_do_not_depend_on_what_else_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = standin(tmp_path)
-    prompts = [
-        language_models.prompt(strings(16)[0], string)
-        for length in (4, 16, 8)
-        for string in strings(length, 3)
-    ]
+    prompts = [language_models.prompt(strings(16)[0], string) for length in (4, 16, 8) for string in strings(length, 3)]
     together, first = model.score(prompts, language.STATES)
     monkeypatch.setattr(language_models, "WORDS_AT_ONCE", 1)
     alone, again = model.score(prompts, language.STATES)
@@ -168,23 +163,23 @@ def test_stand_ins_are_compared_where_they_learned() -> None:
     small, large = list(STANDINS)[:2]
     rows = [
         (run, "standin", r, 10, length, 0.5 + 0.1 * (run == large) - 0.01 * (length == 8), r > 0)
-        for run in (small, large) for r in range(6) for length in (4, 8)
-    ]  # fmt: skip
+        for run in (small, large)
+        for r in range(6)
+        for length in (4, 8)
+    ]
     schema = ["model", "kind", "replica", "n_params", "length", "accuracy", "learned"]
     table = pl.DataFrame(rows, schema=schema, orient="row")
     context: Any = SimpleNamespace(
-        study="flipflop", experiment="flipflop-language-models", settings=SimpleNamespace(confidence=0.95),
+        study="flipflop",
+        experiment="flipflop-language-models",
+        settings=SimpleNamespace(confidence=0.95),
         runs=lambda: [small, large],
-    )  # fmt: skip
-    found = {
-        row["comparison"]: row for row in language_models._compared(context, table).iter_rows(named=True)
-    }
+    )
+    found = {row["comparison"]: row for row in language_models._compared(context, table).iter_rows(named=True)}
     lost, gained = found["length-standin-32"], found["size-standin-64"]
     assert (lost["n"], lost["n_excluded"]) == (5, 1) and lost["value"] == pytest.approx(-0.01)
     assert (gained["n"], gained["n_excluded"]) == (5, 2) and gained["value"] == pytest.approx(0.1)
-    assert (
-        found["pretrained-size"]["state"] == found["length-standin-128"]["state"] == "not run at this scale"
-    )
+    assert found["pretrained-size"]["state"] == found["length-standin-128"]["state"] == "not run at this scale"
     pretrained = table.with_columns(
         kind=pl.lit("pretrained"),
         replica=0,
@@ -204,16 +199,12 @@ def test_rules_that_cannot_be_measured_do_not_hold() -> None:
         ]
     )
     rows = pl.DataFrame(
-        [(each.key, "not run at this scale") for each in DECLARED],
-        schema=["comparison", "state"],
-        orient="row",
+        [(each.key, "not run at this scale") for each in DECLARED], schema=["comparison", "state"], orient="row"
     )
 
     def told(known: pl.DataFrame) -> dict[str, str]:
         tables = {"lm_eval": known, "comparisons": rows}
-        context: Any = SimpleNamespace(
-            table=tables.__getitem__, study="flipflop", settings=SimpleNamespace(far=4.5)
-        )
+        context: Any = SimpleNamespace(table=tables.__getitem__, study="flipflop", settings=SimpleNamespace(far=4.5))
         return {gate.gate: gate.verdict("quick")[0] for gate in claims.gates(context)}
 
     verdicts = told(table)

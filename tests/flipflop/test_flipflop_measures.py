@@ -16,15 +16,7 @@ from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import decoder
 from pipeline.studies.flipflop.analysis import errors, simulation
 from pipeline.studies.flipflop.measures import interventions, maps, reading
-from pipeline.studies.flipflop.names import (
-    BASE,
-    GENERATIVE,
-    LINEAR,
-    LINEAR_ARMS,
-    MANY,
-    MANY_FIRST,
-    MANY_SHARP,
-)
+from pipeline.studies.flipflop.names import BASE, GENERATIVE, LINEAR, LINEAR_ARMS, MANY, MANY_FIRST, MANY_SHARP
 
 
 def law(inputs: np.ndarray, p: float) -> np.ndarray:
@@ -73,18 +65,13 @@ def test_errors_of_each_model_have_their_own_interval(monkeypatch: pytest.Monkey
     answers = np.stack([targets, np.where(np.arange(len(targets)) < 3, 1 - targets, targets)])
     monkeypatch.setattr(reading, "held", lambda context, of, dataset="": {"val": tokens, "dense": tokens})
     config: Any = SimpleNamespace(
-        name="x",
-        entry={"family": "baseline"},
-        seeds=[(0, 0, 0), (1, 1, 1)],
-        answers=lambda strings: (answers, answers),
+        name="x", entry={"family": "baseline"}, seeds=[(0, 0, 0), (1, 1, 1)], answers=lambda strings: (answers, answers)
     )
     context: Any = SimpleNamespace(settings=SimpleNamespace(confidence=0.95, learned=0.001))
     rows, bins = reading.final(context, config)
     assert [row["n_err"] for row in rows] == [0, 3, 0, 3]
     assert [row["learned"] for row in rows] == [True, False] * 2
-    assert {row["n"] for row in bins} == {1} and sum(
-        row["n_err"] for row in bins
-    ) == 0  # of the one that learned
+    assert {row["n"] for row in bins} == {1} and sum(row["n_err"] for row in bins) == 0  # of the one that learned
     for row in rows:
         interval = stats.binomtest(row["n_err"], len(targets)).proportion_ci(0.95, method="exact")
         assert (row["lo"], row["hi"]) == pytest.approx((interval.low, interval.high), rel=1e-9)
@@ -94,10 +81,15 @@ def test_errors_of_each_model_have_their_own_interval(monkeypatch: pytest.Monkey
 def sizes(**changed: list[float]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return the samples of the correlations with depth, width and heads, where models have these log errors."""
     shapes = {
-        BASE: (6, 512, 8), "flipflop-l2": (2, 512, 8), "flipflop-l4": (4, 512, 8), "flipflop-d128": (6, 128, 8),
-        "flipflop-d1024": (6, 1024, 8), "flipflop-h2": (6, 512, 2), "flipflop-h16": (6, 512, 16),
+        BASE: (6, 512, 8),
+        "flipflop-l2": (2, 512, 8),
+        "flipflop-l4": (4, 512, 8),
+        "flipflop-d128": (6, 128, 8),
+        "flipflop-d1024": (6, 1024, 8),
+        "flipflop-h2": (6, 512, 2),
+        "flipflop-h16": (6, 512, 16),
         "flipflop-l8-d1024": (8, 1024, 8),
-    }  # fmt: skip
+    }
     rng = np.random.default_rng(0)
     logs = {run: np.array(changed.get(run[9:], rng.normal(size=9 if run == BASE else 3))) for run in shapes}
     samples: dict[str, tuple[np.ndarray, np.ndarray]] = {}
@@ -137,11 +129,14 @@ def test_a_rise_before_a_model_has_learned_does_not_count() -> None:
         )
         config = SimpleNamespace(replicas=[3], entry={"online": 10})
         known: Any = SimpleNamespace(
-            curves=curves, configs={BASE: config}, learned=lambda run: np.array([True]), read_count=lambda *of: 1000,
+            curves=curves,
+            configs={BASE: config},
+            learned=lambda run: np.array([True]),
+            read_count=lambda *of: 1000,
             context=SimpleNamespace(
                 settings=SimpleNamespace(learned=0.001), dataset=lambda name: pl.DataFrame({"set": ["dense", "sparse"]})
             ),
-        )  # fmt: skip
+        )
         rises: list[float] = errors._rises(known).tolist()
         return rises
 
@@ -166,15 +161,25 @@ def test_what_is_said_of_several_heads() -> None:
     heads = pl.DataFrame(
         [
             (run, r, layer, head, 0.5 + 0.1 * (run != MANY) * layer, run == MANY_SHARP and layer == head == 1)
-            for run in (MANY, MANY_SHARP, MANY_FIRST) for r in range(3) for layer in (1, 2) for head in (1, 2)
+            for run in (MANY, MANY_SHARP, MANY_FIRST)
+            for r in range(3)
+            for layer in (1, 2)
+            for head in (1, 2)
         ],
-        schema=["run", "replica", "layer", "head", "max_weight", "ideal"], orient="row",
-    )  # fmt: skip
+        schema=["run", "replica", "layer", "head", "max_weight", "ideal"],
+        orient="row",
+    )
     config: Any = SimpleNamespace(entry={"steps": 8, "length": 4})
     norms = pl.DataFrame(
-        [(run, r, step, 10.0 if run == MANY or step < 8 else 1.0) for run in (MANY, MANY_SHARP) for r in range(3)
-         for step in (0, 8)], schema=["run", "replica", "step", "frobenius"], orient="row",
-    )  # fmt: skip
+        [
+            (run, r, step, 10.0 if run == MANY or step < 8 else 1.0)
+            for run in (MANY, MANY_SHARP)
+            for r in range(3)
+            for step in (0, 8)
+        ],
+        schema=["run", "replica", "step", "frobenius"],
+        orient="row",
+    )
     known = simulation.Known({MANY: config, MANY_SHARP: config}, pl.DataFrame(), heads, norms, pl.DataFrame())
     assert known.ideal(MANY_SHARP).tolist() == [1, 1, 1] and known.ideal(MANY).tolist() == [0, 0, 0]
     assert known.later(MANY_FIRST) - known.later(MANY) == pytest.approx(0.2)
@@ -185,30 +190,22 @@ def test_what_is_said_of_several_heads() -> None:
 def test_pairs_of_which_one_model_did_not_learn_are_left_out() -> None:
     rows = [
         (run, r, name, 8, 0.001 * (r + 1) + (run == "b"), not (run == "a" and r == 1))
-        for run in ("a", "b") for r in range(3) for name in ("p05", "p098")
-    ]  # fmt: skip
-    measured = pl.DataFrame(
-        rows, schema=["run", "replica", "set", "length", "error", "learned"], orient="row"
-    )
-    configs: Any = {
-        run: SimpleNamespace(entry={"train": [0.5], "length": 8}, replicas=[0, 1, 2]) for run in ("a", "b")
-    }
+        for run in ("a", "b")
+        for r in range(3)
+        for name in ("p05", "p098")
+    ]
+    measured = pl.DataFrame(rows, schema=["run", "replica", "set", "length", "error", "learned"], orient="row")
+    configs: Any = {run: SimpleNamespace(entry={"train": [0.5], "length": 8}, replicas=[0, 1, 2]) for run in ("a", "b")}
     known = simulation.Known(configs, measured, pl.DataFrame(), pl.DataFrame(), pl.DataFrame())
     first, second, lost = known.paired("b", "a", lambda run: known.of(run, "p098"))
-    assert (
-        lost == 1
-        and first - second == pytest.approx([1, 1])
-        and len(known.paired("b", "c", known.later)[0]) == 0
-    )
+    assert lost == 1 and first - second == pytest.approx([1, 1]) and len(known.paired("b", "c", known.later)[0]) == 0
 
 
 @pytest.mark.parametrize("position", ["learned", "sin"])
 def test_attention_that_is_changed_is_the_model_s_own_otherwise(position: str) -> None:
     spec = decoder.Spec(2, 2, 8, position, "gelu", 24, 5, 5)
     drawn = [decoder.initial(spec, np.random.default_rng(seed)) for seed in (0, 1)]
-    params = {
-        name: torch.tensor(np.stack([each[name] for each in drawn]), dtype=torch.float32) for name in drawn[0]
-    }
+    params = {name: torch.tensor(np.stack([each[name] for each in drawn]), dtype=torch.float32) for name in drawn[0]}
     tokens = language.sample(np.random.default_rng(0), 20, 24, 0.3, 0.3)
     reads = language.reads(tokens)
     ids = torch.from_numpy(tokens[:, :-1].astype(np.int64))[None]
@@ -241,7 +238,7 @@ def test_the_grids_of_the_chapter_are_trained_at_paper() -> None:
 
     sharp = {
         (each.sharpen.kind, each.sharpen.weight, each.sharpen.schedule, each.sharpen.start) for each in of("sharpen")
-    }  # fmt: skip
+    }
     kinds, weights = ("entropy", "l2", "linf"), (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
     assert {(kind, weight, "linear", 2000) for kind in kinds for weight in weights} <= sharp
     schedules = [(name, start) for name in ("linear", "oscillating") for start in (0, 2000, 5000)]
@@ -253,14 +250,19 @@ def test_the_grids_of_the_chapter_are_trained_at_paper() -> None:
     assert {each.batch for each in [base, *tuned]} == {8, 16, 32, 64}
     combined = {
         (each.dropout.embed, each.sharpen is not None, each.position) for each in [*of("combo"), *of("dropout_emb")]
-    }  # fmt: skip
+    }
     assert {(0.5, s, p) for s in (True, False) for p in ("learned", "sin", "alibi")} <= combined
     assert {(e.layers, e.width, e.heads) for e in of("scale_size")} >= {
-        *((n, 512, 8) for n in (2, 4, 8)), *((6, d, 8) for d in (128, 256, 1024)), *((6, 512, h) for h in (2, 4, 16)),
+        *((n, 512, 8) for n in (2, 4, 8)),
+        *((6, d, 8) for d in (128, 256, 1024)),
+        *((6, 512, h) for h in (2, 4, 16)),
         (8, 1024, 8),
-    }  # fmt: skip
-    arms = {(each.family, each.train[0], each.sharpen and each.sharpen.kind) for each in members.values()
-            if getattr(each, "family", "") in ("linear", "one_head")}  # fmt: skip
+    }
+    arms = {
+        (each.family, each.train[0], each.sharpen and each.sharpen.kind)
+        for each in members.values()
+        if getattr(each, "family", "") in ("linear", "one_head")
+    }
     assert arms == {
         (family, p, kind) for family in ("linear", "one_head") for p in (0.5, 0.9) for kind in (None, *kinds)
     }

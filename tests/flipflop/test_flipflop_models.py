@@ -22,23 +22,13 @@ PUBLISHED = ((6, 512, 19_170_309), (8, 1024, 101_273_605), (2, 128, 462_597))
 
 
 def spec(**changes: Any) -> decoder.Spec:
-    base = {
-        "layers": 2,
-        "heads": 2,
-        "width": 8,
-        "position": "learned",
-        "activation": "gelu",
-        "t_max": 9,
-        "inputs": 5,
-    }
+    base = {"layers": 2, "heads": 2, "width": 8, "position": "learned", "activation": "gelu", "t_max": 9, "inputs": 5}
     return decoder.Spec(**(base | {"outputs": 5} | changes))
 
 
 def weights(module: Any, shape: Any, replicas: int = 2, scale: float = 1.0) -> dict[str, torch.Tensor]:
     drawn = [module.initial(shape, np.random.default_rng(r)) for r in range(replicas)]
-    return {
-        name: torch.from_numpy(scale * np.stack([each[name] for each in drawn])).float() for name in drawn[0]
-    }
+    return {name: torch.from_numpy(scale * np.stack([each[name] for each in drawn])).float() for name in drawn[0]}
 
 
 @pytest.mark.parametrize(("layers", "width", "count"), PUBLISHED)
@@ -134,9 +124,7 @@ def test_linear_positions_against_plain_loops() -> None:
     ids = torch.tensor([[[2, 0, 1, 0]]])
     logits, recorded = linear_position.forward(shape, params, TABLE, ids, record=[linear_position.PATTERN])
     p = {name: value[1] for name, value in params.items()}
-    v = torch.stack(
-        [torch.cat([p["embed.W"][s], torch.tensor([t / 10])]) for t, s in enumerate(ids[0, 0], 1)]
-    )
+    v = torch.stack([torch.cat([p["embed.W"][s], torch.tensor([t / 10])]) for t, s in enumerate(ids[0, 0], 1)])
     for i in range(4):
         scores = torch.stack([(v[i] @ p["attn.W_Q"]) @ (v[j] @ p["attn.W_K"]) / 6**0.5 for j in range(i + 1)])
         row = scores.softmax(0)
@@ -150,9 +138,7 @@ def test_linear_positions_against_plain_loops() -> None:
 def test_weight_decay_and_schedule_are_those_of_torch(tmp_path: Path) -> None:
     """Two steps of a run against torch's AdamW on the same data, with the schedule of section 3.5.6.2."""
     loaded = load_study("flipflop")
-    entry = loaded.members("runs")["flipflop-base"].model_copy(
-        update={"replicas": 1, "steps": 4, "warmup": 2}
-    )
+    entry = loaded.members("runs")["flipflop-base"].model_copy(update={"replicas": 1, "steps": 4, "warmup": 2})
     job = made(tmp_path, loaded, entry)
     state = core.train_chunk(job, [0], torch.device("cpu"))
     flat = job.initial([0]).requires_grad_()
@@ -167,9 +153,7 @@ def test_weight_decay_and_schedule_are_those_of_torch(tmp_path: Path) -> None:
     torch.testing.assert_close(state.flat, flat.detach(), rtol=1e-4, atol=1e-5)
 
 
-def made(
-    folder: Path, loaded: Any, entry: Any, sequences: int = 4, sets: int | None = None
-) -> core.TrainingJob:
+def made(folder: Path, loaded: Any, entry: Any, sequences: int = 4, sets: int | None = None) -> core.TrainingJob:
     source = loaded.members("datasets")[entry.dataset]
     first = list(source.sets.items())[:sets]
     few = {name: held.model_copy(update={"sequences": sequences}) for name, held in first}
@@ -181,12 +165,24 @@ def made(
 @pytest.mark.parametrize(
     "run",
     [
-        "flipflop-base", "flipflop-middle", "flipflop-generative", "flipflop-mixture", "flipflop-four-symbols",
-        "flipflop-emb05", "flipflop-attn05", "flipflop-alibi", "flipflop-rope", "flipflop-swiglu",
-        "flipflop-entropy-10", "flipflop-linf-constant", "flipflop-one-entropy", "flipflop-many-first",
-        "flipflop-linear-linf", "flipflop-lstm",
+        "flipflop-base",
+        "flipflop-middle",
+        "flipflop-generative",
+        "flipflop-mixture",
+        "flipflop-four-symbols",
+        "flipflop-emb05",
+        "flipflop-attn05",
+        "flipflop-alibi",
+        "flipflop-rope",
+        "flipflop-swiglu",
+        "flipflop-entropy-10",
+        "flipflop-linf-constant",
+        "flipflop-one-entropy",
+        "flipflop-many-first",
+        "flipflop-linear-linf",
+        "flipflop-lstm",
     ],
-)  # fmt: skip
+)
 def test_paper_size_builds_and_takes_a_step(tmp_path: Path, run: str) -> None:
     """The full-size shapes at their length, in a small batch, asked about one set; penalties from the first step."""
     loaded = load_study("flipflop", "paper")
@@ -217,9 +213,7 @@ def test_epochs_reuse_what_the_baseline_reads_and_held_out_strings_are_others(tm
     read = [base.batch([1], step)["tokens"][0] for step in range(4)]
     epochs = members["flipflop-epochs"].model_copy(update=few | {"steps": 8})
     again = made(tmp_path, loaded, epochs)
-    passes = [
-        np.concatenate([again.batch([1], 4 * e + step)["tokens"][0] for step in range(4)]) for e in (0, 1)
-    ]
+    passes = [np.concatenate([again.batch([1], 4 * e + step)["tokens"][0] for step in range(4)]) for e in (0, 1)]
     first, second, plain = (sorted(map(bytes, part)) for part in (*passes, np.concatenate(read)))
     assert first == second == plain and len(set(plain)) == 4 * epochs.batch
     assert (passes[0] != passes[1]).any()

@@ -15,14 +15,7 @@ from pipeline.kit import intervals
 from pipeline.kit.comparisons import CLAIMS
 from pipeline.kit.verdicts import Gate
 from pipeline.studies.flipflop.analysis import errors
-from pipeline.studies.flipflop.claims import (
-    STATEMENTS,
-    autopsy,
-    controls,
-    glitches,
-    language_models,
-    simulation,
-)
+from pipeline.studies.flipflop.claims import STATEMENTS, autopsy, controls, glitches, language_models, simulation
 from pipeline.studies.flipflop.comparisons import DECLARED
 from pipeline.studies.flipflop.figures import common
 from pipeline.studies.flipflop.measures import factorial
@@ -41,12 +34,21 @@ def made(values: dict[str, float | None] | None = None, **more: Any) -> pl.DataF
     known = values or {}
     rows = [
         {
-            "comparison": key, "state": MEASURED, "value": known.get(key, 0.0), "lo": known.get(key, 0.0),
-            "hi": known.get(key, 0.0), "interval": intervals.STUDENT, "n": 10, "fewest": 5, "n_excluded": 0,
-            "excluded_reason": "", "confidence": 0.95,
-        } | more
+            "comparison": key,
+            "state": MEASURED,
+            "value": known.get(key, 0.0),
+            "lo": known.get(key, 0.0),
+            "hi": known.get(key, 0.0),
+            "interval": intervals.STUDENT,
+            "n": 10,
+            "fewest": 5,
+            "n_excluded": 0,
+            "excluded_reason": "",
+            "confidence": 0.95,
+        }
+        | more
         for key in KEYS
-    ]  # fmt: skip
+    ]
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -69,22 +71,12 @@ def gates(table: pl.DataFrame) -> list[Gate]:
         "lm_eval": pl.DataFrame(
             [
                 {"model": "oracle", "kind": "oracle", "length": 4, "n": 10, "accuracy": 1.0, "expected": 1.0},
-                {
-                    "model": "5-gram",
-                    "kind": "ngram",
-                    "length": 8,
-                    "n": 100,
-                    "accuracy": 0.7,
-                    "expected": 0.68,
-                },
+                {"model": "5-gram", "kind": "ngram", "length": 8, "n": 100, "accuracy": 0.7, "expected": 0.68},
             ]
         ),
     }
     context: Any = SimpleNamespace(
-        table=fitting(tables, SCHEMAS).__getitem__,
-        settings=SimpleNamespace(far=4.5),
-        study="flipflop",
-        scale="paper",
+        table=fitting(tables, SCHEMAS).__getitem__, settings=SimpleNamespace(far=4.5), study="flipflop", scale="paper"
     )
     return [gate for part in PARTS for gate in part.gates(context) if gate.comparison in KEYS]
 
@@ -175,9 +167,10 @@ def test_seeds_are_judged_where_models_learned() -> None:
     rows = pl.DataFrame(cells, schema=["data_seed", "model_seed", "learned", "error"], orient="row")
     config = SimpleNamespace(entry={"data_seeds": 3})
     known: Any = SimpleNamespace(
-        errors=rows.with_columns(run=pl.lit(FACTORIAL), set=pl.lit("dense")), configs={FACTORIAL: config},
+        errors=rows.with_columns(run=pl.lit(FACTORIAL), set=pl.lit("dense")),
+        configs={FACTORIAL: config},
         read_count=lambda run, name: 1000,
-    )  # fmt: skip
+    )
     values = errors._square(known, "dense")
     assert values.shape == (3, 2) and np.allclose(10 ** values[0] - 0.0005, [0.2, 0.3])
 

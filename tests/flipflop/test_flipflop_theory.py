@@ -26,9 +26,14 @@ from schemas.claims import FAILS, HOLDS, NOT_RUN
 
 NAN = float("nan")
 MODULES: dict[str, Any] = {
-    "machines": machines, "lstm": lstm, "parser": parser, "gadgets": gadgets, "attention": attention,
-    "prediction": prediction, "addition": addition,
-}  # fmt: skip
+    "machines": machines,
+    "lstm": lstm,
+    "parser": parser,
+    "gadgets": gadgets,
+    "attention": attention,
+    "prediction": prediction,
+    "addition": addition,
+}
 
 
 def checked(module: str) -> pl.DataFrame:
@@ -54,9 +59,7 @@ PLACES: dict[str, list[tuple[Any, str]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("module", "place"), [(m, place) for m, places in PLACES.items() for place in places]
-)
+@pytest.mark.parametrize(("module", "place"), [(m, place) for m, places in PLACES.items() for place in places])
 def test_no_row_holds_that_read_an_output_which_is_none(
     unspoilt: Checked, module: str, place: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,9 +72,7 @@ def test_the_parser_reads_every_string_and_its_sharpness_matters(length: int) ->
     wrong, off, raw = parser.read(exact.parser(length), tokens)
     assert not wrong.any() and off.max() < 1e-9 and raw.max() < 1 / 8
     assert parser.read(exact.parser(length, sharpness=0.02), tokens)[0].any()
-    assert (
-        parser.read(exact.parser(length, horizon=4 * length, printed_key=True), tokens)[0].any() or length < 6
-    )
+    assert parser.read(exact.parser(length, horizon=4 * length, printed_key=True), tokens)[0].any() or length < 6
 
 
 def test_the_parser_is_the_same_network_as_that_of_the_automata_study() -> None:
@@ -99,9 +100,7 @@ def test_soft_attention_spreads(sigma: float, length: int, dim: int, seed: int) 
     product *= sigma / np.linalg.norm(product, 2)
     v /= np.linalg.norm(v, axis=1, keepdims=True)
     assert exact.largest_weight(product, v) <= exact.most_weight(sigma, length) + 1e-12
-    assert exact.largest_weight(*attention.tight(sigma, length, dim)) == pytest.approx(
-        exact.most_weight(sigma, length)
-    )
+    assert exact.largest_weight(*attention.tight(sigma, length, dim)) == pytest.approx(exact.most_weight(sigma, length))
 
 
 @given(st.integers(0, 10**6), st.integers(4, 60))
@@ -122,16 +121,12 @@ def test_ngrams_by_enumeration(n: int, length: int, write: float, read: float) -
     law = (write / (write + read + 0.3), read / (write + read + 0.3))
     tokens = language.enumerate_strings(length)
     weight = np.exp(language.log_probability(tokens, *law))
-    assert prediction.bayes_error(tokens, weight, n) == pytest.approx(
-        exact.ngram_error(n, length, *law), abs=1e-12
-    )
+    assert prediction.bayes_error(tokens, weight, n) == pytest.approx(exact.ngram_error(n, length, *law), abs=1e-12)
 
 
 def test_table_of_the_chapter() -> None:
     """Chapter 5.7 and 5.9, T = 512."""
-    errors = [
-        [round(exact.ngram_error(n, 512, p, p), 4) for p in (0.1, 0.01, 0.45)] for n in (5, 11, 21, 51, 201)
-    ]
+    errors = [[round(exact.ngram_error(n, 512, p, p), 4) for p in (0.1, 0.01, 0.45)] for n in (5, 11, 21, 51, 201)]
     assert errors == [
         [0.3176, 0.4775, 0.005],
         [0.1607, 0.4456, 0],

@@ -31,9 +31,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 def params(spec: resnet.Spec, replicas: int, dtype: torch.dtype = torch.float64) -> dict[str, torch.Tensor]:
     """Random in every entry, so that no term of the model can hide behind a 0 or a 1."""
     starts = [resnet.initial(spec, rng(r)) for r in range(replicas)]
-    moved = [
-        {name: value + 0.1 * rng(9).normal(size=value.shape) for name, value in one.items()} for one in starts
-    ]
+    moved = [{name: value + 0.1 * rng(9).normal(size=value.shape) for name, value in one.items()} for one in starts]
     return {name: torch.tensor(np.stack([one[name] for one in moved]), dtype=dtype) for name in starts[0]}
 
 
@@ -63,9 +61,7 @@ def test_a_seed_splits_and_dequantises_its_own_way_and_every_image_is_used_once(
     parts = np.full(40, "any")
 
     def levels(images: np.ndarray) -> list[tuple[int, ...]]:
-        return [
-            tuple(row) for row in np.floor((1 / (1 + np.exp(-images)) - 0.01) / 0.98 * 17 + 1e-12).astype(int)
-        ]
+        return [tuple(row) for row in np.floor((1 / (1 + np.exp(-images)) - 0.01) / 0.98 * 17 + 1e-12).astype(int)]
 
     train, test = digits.corpus(pixels, parts, 10, 17, 0.01, rng(1))
     assert (len(train), len(test)) == (30, 10)
@@ -163,18 +159,14 @@ def test_a_damaged_archive_is_named(tmp_path: Path, cut: int) -> None:
         ({"train_images": np.zeros((6, 16), np.uint8)}, "square images"),
     ],
 )
-def test_files_that_do_not_belong_together_are_refused(
-    tmp_path: Path, changes: dict[str, Any], told: str
-) -> None:
+def test_files_that_do_not_belong_together_are_refused(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
     with pytest.raises(SandglassError, match=told):
         digits.mnist(write_mnist(tmp_path, **changes), "train")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     (write_mnist(tmp_path) / digits.MNIST_FILES["test"][1]).unlink()
-    with pytest.raises(
-        SandglassError, match=r"neither t10k-labels-idx1-ubyte nor t10k-labels-idx1-ubyte\.gz"
-    ):
+    with pytest.raises(SandglassError, match=r"neither t10k-labels-idx1-ubyte nor t10k-labels-idx1-ubyte\.gz"):
         digits.mnist(tmp_path, "test")
 
 
@@ -207,9 +199,7 @@ class Reference(nn.Module):
             at = f"blocks.{layer}"
             u = self.norm(f"{at}.norm1", self.conv(f"{at}.conv1", h, stride)).relu()
             u = self.norm(f"{at}.norm2", self.conv(f"{at}.conv2", u))
-            h = (
-                (self.conv(f"{at}.shortcut", h, stride) if f"{at}.shortcut.W" in self.weights else h) + u
-            ).relu()
+            h = ((self.conv(f"{at}.shortcut", h, stride) if f"{at}.shortcut.W" in self.weights else h) + u).relu()
         f = h.mean((2, 3)) @ self.weights["linear.W"] + self.weights["linear.b"]
         A, b, c = (self.weights[f"head.{name}"] for name in "Abc")
         W = A @ A.T + 1e-3 * torch.eye(len(A)).double()
@@ -238,14 +228,10 @@ def test_at_first_all_replicas_see_a_log_ratio_near_zero() -> None:
     np.testing.assert_array_equal(start["head.A"], 0.1 * np.eye(3))
     assert not start["head.b"].any() and start["head.c"] == 0
     assert (
-        np.abs(start["blocks.1.conv1.W"]).max()
-        <= 1 / math.sqrt(4 * 9)
-        < 1.1 * np.abs(start["blocks.1.conv1.W"]).max()
+        np.abs(start["blocks.1.conv1.W"]).max() <= 1 / math.sqrt(4 * 9) < 1.1 * np.abs(start["blocks.1.conv1.W"]).max()
     )
     weights = {name: torch.tensor(value)[None] for name, value in start.items()}
-    g, recorded = resnet.forward(
-        SMALL, weights, torch.zeros(0), torch.zeros(1, 1, 64).double(), record=["features"]
-    )
+    g, recorded = resnet.forward(SMALL, weights, torch.zeros(0), torch.zeros(1, 1, 64).double(), record=["features"])
     f = recorded["features"]
     assert f.shape == (1, 1, 3)
     torch.testing.assert_close(g, -(0.01 + 1e-3) * f.square().sum(-1))
@@ -258,11 +244,7 @@ def test_a_checkpoint_that_does_not_fit_its_header_is_refused(tmp_path: Path) ->
     header, path = {"spec": dataclasses.asdict(SMALL)}, tmp_path / "model.safetensors"
     checkpoints.write(path, arrays | {"table": np.ones((2, 65, 64), np.float32)}, header)
     ensemble = resnet.load(path)
-    assert (
-        ensemble.spec == SMALL
-        and ensemble.params["head.c"].shape == (2,)
-        and ensemble.table.shape == (2, 65, 64)
-    )
+    assert ensemble.spec == SMALL and ensemble.params["head.c"].shape == (2,) and ensemble.table.shape == (2, 65, 64)
     arrays["linear.W"] = arrays["linear.W"][:, :-1]
     checkpoints.write(path, arrays | {"table": np.ones((2, 65, 64), np.float32)}, header)
     with pytest.raises(SandglassError, match=r"linear\.W has shape \(7, 3\), its header says \(8, 3\)"):
@@ -276,9 +258,7 @@ def test_losses_are_those_of_the_definitions() -> None:
     x, y = torch.from_numpy(rng(1).normal(size=(2, 5))), torch.from_numpy(rng(2).normal(size=(2, 9)))
     by_hand = (torch.log(1 + torch.exp(-x)).mean(-1) + torch.log(1 + torch.exp(y)).mean(-1)) / 2
     torch.testing.assert_close(contrast(nce, x, y), by_hand)
-    torch.testing.assert_close(
-        contrast(ence, x, y), (torch.exp(-x / 2).mean(-1) + torch.exp(y / 2).mean(-1)) / 2
-    )
+    torch.testing.assert_close(contrast(ence, x, y), (torch.exp(-x / 2).mean(-1) + torch.exp(y / 2).mean(-1)) / 2)
     zero = torch.zeros(1, 4).double()
     assert contrast(nce, zero, zero).item() == pytest.approx(math.log(2), abs=1e-15)
     assert contrast(ence, zero, zero).item() == 1
@@ -298,11 +278,7 @@ def test_the_shifted_mean_is_the_mean_and_its_sum_does_not_overflow() -> None:
 def objective(clip: float | None, loss: str = "ence", corpora: int = 2) -> contrastive.Objective:
     draw = rng(3)
     data = {"train": draw.normal(size=(corpora, 10, 4)).astype(np.float32)}
-    data |= {
-        "noise.mean": 100.0
-        * np.arange(1, corpora + 1, dtype=np.float32)[:, None]
-        * np.ones((1, 4), np.float32)
-    }
+    data |= {"noise.mean": 100.0 * np.arange(1, corpora + 1, dtype=np.float32)[:, None] * np.ones((1, 4), np.float32)}
     data |= {"noise.factor": np.stack([np.eye(4, dtype=np.float32)] * corpora)}
     return contrastive.Objective(data, {"loss": loss, "clip": clip, "noise": 3})
 

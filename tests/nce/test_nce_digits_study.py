@@ -50,18 +50,14 @@ def frame(loaded: params.Params) -> pl.DataFrame:
 def open_job(entry: Run, frame: pl.DataFrame, folder: Path, **changes: Any) -> core.TrainingJob:
     header, data, table = runs.prepare(entry, frame, SEED)
     given = {name: changes.pop(name) for name in list(changes) if name.startswith("initial.")}
-    ensemble.write_job(
-        folder / "job.safetensors", dataclasses.replace(header, **changes), data | given, table
-    )
+    ensemble.write_job(folder / "job.safetensors", dataclasses.replace(header, **changes), data | given, table)
     return core.TrainingJob(folder / "job.safetensors")
 
 
 # --- datasets ---------------------------------------------------------------------------------------------
 
 
-def test_datasets_are_valid_and_mnist_is_empty_without_its_files(
-    loaded: params.Params, frame: pl.DataFrame
-) -> None:
+def test_datasets_are_valid_and_mnist_is_empty_without_its_files(loaded: params.Params, frame: pl.DataFrame) -> None:
     tables.validate(frame, SCHEMA[IMAGES], "digits")
     assert frame.height == 1797 and frame["part"].unique().to_list() == ["any"] and frame["levels"][0] == 17
     none, metadata = datasets.generate(loaded.members("datasets")["nce-mnist"], "nce-mnist", SEED)
@@ -72,9 +68,7 @@ def test_datasets_are_valid_and_mnist_is_empty_without_its_files(
 def mnist(path: Path) -> Images:
     """The entry for the files in a folder, unpacked ones, with their md5."""
     names = {
-        f"{part}_{what}": name
-        for part, each in MNIST_FILES.items()
-        for what, name in zip(WHAT, each, strict=True)
+        f"{part}_{what}": name for part, each in MNIST_FILES.items() for what, name in zip(WHAT, each, strict=True)
     }
     content = {key: (path / name).read_bytes() if path.is_dir() else b"" for key, name in names.items()}
     md5 = {key: hashlib.md5(value, usedforsecurity=False).hexdigest() for key, value in content.items()}
@@ -115,9 +109,11 @@ def test_the_files_that_the_parameters_name_are_those_of_mnist(loaded: params.Pa
     """As many sources list them; no file is needed for this."""
     md5 = loaded.members("datasets")["nce-mnist"].md5.model_dump()
     assert list(md5.values()) == [
-        "6bbc9ace898e44ae57da46a324031adb", "a25bea736e30d166cdddb491f175f624",
-        "2646ac647ad5339dbf082846283269ea", "27ae3e4e09519cfbb04c329615203637",
-    ]  # fmt: skip
+        "6bbc9ace898e44ae57da46a324031adb",
+        "a25bea736e30d166cdddb491f175f624",
+        "2646ac647ad5339dbf082846283269ea",
+        "27ae3e4e09519cfbb04c329615203637",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -141,9 +137,7 @@ def test_the_schema_refuses_what_is_no_image(frame: pl.DataFrame, column: str, b
 # --- runs -------------------------------------------------------------------------------------------------
 
 
-def test_runs_of_one_seed_share_images_whatever_they_minimise(
-    loaded: params.Params, frame: pl.DataFrame
-) -> None:
+def test_runs_of_one_seed_share_images_whatever_they_minimise(loaded: params.Params, frame: pl.DataFrame) -> None:
     two = {
         name: loaded.members("runs")[f"nce-digits-{name}"].model_copy(update={"replicas": 2})
         for name in ("full-nce-gd", "diag-ence-ngd")
@@ -156,9 +150,7 @@ def test_runs_of_one_seed_share_images_whatever_they_minimise(
     for name in ("train", "held.train", "held.test", "noise.mean"):
         np.testing.assert_array_equal(full[name], diag[name])
     assert not np.array_equal(full["train"][0], full["train"][1])  # each seed dequantises anew
-    assert (diag["noise.factor"] == diag["noise.factor"] * np.eye(64)).all() and full["noise.factor"][
-        0, 5, 3
-    ] != 0
+    assert (diag["noise.factor"] == diag["noise.factor"] * np.eye(64)).all() and full["noise.factor"][0, 5, 3] != 0
     np.testing.assert_array_equal(table[:, 0], full["noise.mean"])
     np.testing.assert_array_equal(table[:, 1:], full["noise.factor"])
 
@@ -178,9 +170,7 @@ def test_every_kind_of_run_trains_and_measures(
     assert torch.equal(start[0], start[1])  # one seed at two rates
     state = core.train_chunk(job, [0, 1], CPU)
     curves = {name: torch.stack(rows) for name, rows in state.curves.items()}
-    assert {"loss", "train_loss", "test_loss", "train_nce_loss", "clip_fraction", "gradient_norm"} <= set(
-        curves
-    )
+    assert {"loss", "train_loss", "test_loss", "train_nce_loss", "clip_fraction", "gradient_norm"} <= set(curves)
     assert all(torch.isfinite(values).all() for values in curves.values())
     level = math.log(2) if "-nce" in run else 1.0
     torch.testing.assert_close(curves["train_loss"][0], torch.full((2,), level), atol=0.05, rtol=0)
@@ -205,8 +195,7 @@ def test_every_model_is_measured_on_the_images_of_its_seed(
     forward = core._forward(job, job.unflatten(state.flat), torch.from_numpy(job.table))
     with torch.no_grad():
         own, swapped = (
-            job.objective.evaluate(forward, held | {"corpus": torch.tensor(order)})
-            for order in ([0, 1], [1, 0])
+            job.objective.evaluate(forward, held | {"corpus": torch.tensor(order)}) for order in ([0, 1], [1, 0])
         )
     for name in ("train_loss", "test_loss"):
         torch.testing.assert_close(state.curves[name][0], own[name])
@@ -218,9 +207,7 @@ def test_without_a_gradient_an_update_is_skipped_and_counted(
 ) -> None:
     """A constant of 100 puts every log-ratio beyond the clip."""
     stuck = {"initial.head.c": np.array(100.0)}
-    job = open_job(
-        loaded.members("runs")["nce-digits-full-ence-ngd"], frame, tmp_path, steps=2, log_every=2, **stuck
-    )
+    job = open_job(loaded.members("runs")["nce-digits-full-ence-ngd"], frame, tmp_path, steps=2, log_every=2, **stuck)
     state = core.train_chunk(job, [0], CPU)
     assert torch.equal(state.flat, job.initial([0])) and state.diverged_at.item() == -1
     assert state.curves["skipped"][0].item() == 1 and state.curves["clip_fraction"][0].item() == 1
@@ -242,9 +229,7 @@ def test_the_mnist_configuration_is_resnet_18_and_takes_steps(
     assert len(convolutions) + 1 == 18 and job.spec.side == 28 and job.spec.features == 128
     assert 11.1e6 < sum(math.prod(shape) for shape in job.shapes.values()) < 11.3e6
     state = core.train_chunk(job, [0], CPU)
-    assert math.isfinite(state.curves["train_loss"][0].item()) and not torch.equal(
-        state.flat, job.initial([0])
-    )
+    assert math.isfinite(state.curves["train_loss"][0].item()) and not torch.equal(state.flat, job.initial([0]))
 
 
 @pytest.mark.parametrize(
@@ -272,14 +257,13 @@ STEPS = [50, 100, 150]
 # run -> (rate, seed) -> training losses; None from where it is not finite.
 CURVES: dict[str, dict[tuple[float, int], list[float | None]]] = {
     "gd": {
-        (0.1, 0): [0.7, 0.6, 0.5], (0.1, 1): [0.7, 0.6, 0.4],
-        (0.3, 0): [0.1, 0.1, 0.1], (0.3, 1): [0.1, None, None],  # best, but a seed diverges
+        (0.1, 0): [0.7, 0.6, 0.5],
+        (0.1, 1): [0.7, 0.6, 0.4],
+        (0.3, 0): [0.1, 0.1, 0.1],
+        (0.3, 1): [0.1, None, None],  # best, but a seed diverges
     },
-    "ngd": {
-        (0.1, 0): [0.6, 0.3, 0.1], (0.1, 1): [0.5, 0.4, 0.1],
-        (0.3, 0): [0.2, 0.3, 0.4], (0.3, 1): [0.2, 0.5, 0.2],
-    },
-}  # fmt: skip
+    "ngd": {(0.1, 0): [0.6, 0.3, 0.1], (0.1, 1): [0.5, 0.4, 0.1], (0.3, 0): [0.2, 0.3, 0.4], (0.3, 1): [0.2, 0.5, 0.2]},
+}
 
 
 class Study:
@@ -309,21 +293,27 @@ class Study:
 
     def curves(self, run: str) -> pl.DataFrame:
         rows = [
-            {"run": run, "replica": r, "step": step, "loss": loss, "accuracy": 0.5, "train_loss": loss,
-             "test_loss": loss and loss + 0.1, "train_nce_loss": loss, "gradient_norm": 1.0,
-             "clip_fraction": self.clip if step == 100 else 0.0} | ({"skipped": 0.02} if run.endswith("ngd") else {})
+            {
+                "run": run,
+                "replica": r,
+                "step": step,
+                "loss": loss,
+                "accuracy": 0.5,
+                "train_loss": loss,
+                "test_loss": loss and loss + 0.1,
+                "train_nce_loss": loss,
+                "gradient_norm": 1.0,
+                "clip_fraction": self.clip if step == 100 else 0.0,
+            }
+            | ({"skipped": 0.02} if run.endswith("ngd") else {})
             for r, losses in enumerate(self.made[run].values())
             for step, loss in zip(STEPS, losses, strict=True)
-        ]  # fmt: skip
-        return pl.DataFrame(
-            rows, schema_overrides={"replica": pl.Int32, "step": pl.Int32}, infer_schema_length=None
-        )
+        ]
+        return pl.DataFrame(rows, schema_overrides={"replica": pl.Int32, "step": pl.Int32}, infer_schema_length=None)
 
     def model(self, run: str) -> Any:
         factor = np.tril(rng(1).normal(size=(64, 64))).astype(np.float32)
-        return SimpleNamespace(
-            table=torch.from_numpy(np.concatenate([np.ones((1, 64), np.float32), factor])[None])
-        )
+        return SimpleNamespace(table=torch.from_numpy(np.concatenate([np.ones((1, 64), np.float32), factor])[None]))
 
 
 def made(study: Any) -> dict[str, pl.DataFrame]:
@@ -339,11 +329,7 @@ def test_a_run_that_diverges_keeps_its_minimum_and_is_not_selected() -> None:
     frames = made(Study(CURVES))
     lost = frames["digits_runs"].filter(pl.col("eta") == 0.3, seed=1, optimizer="gd").sort("step")
     assert lost["diverged"].to_list() == [False, True, True]
-    assert lost["min_train_loss"].to_list() == [0.1, 0.1, 0.1] and lost["train_loss"].to_list() == [
-        0.1,
-        None,
-        None,
-    ]
+    assert lost["min_train_loss"].to_list() == [0.1, 0.1, 0.1] and lost["train_loss"].to_list() == [0.1, None, None]
     selected = frames["digits_selected"].filter(optimizer="gd")
     assert selected["eta"].to_list() == [0.1, 0.1] and selected["etas_diverged"].to_list() == [1, 1]
     final = frames["digits_final"].filter("diverged")
@@ -368,9 +354,7 @@ def test_areas_and_both_rules_of_selection() -> None:
     assert final["area"] == pytest.approx((0.45 + 0.2) / 2)
     assert final["batch_area"] == pytest.approx((0.6 + 0.3 + 0.1) / 3)
     assert final["early_loss"] == 0.3 and final["final_train_loss"] == 0.1 and final["skipped"] == 3
-    ngd = {
-        row["rule"]: row for row in frames["digits_selected"].filter(optimizer="ngd").iter_rows(named=True)
-    }
+    ngd = {row["rule"]: row for row in frames["digits_selected"].filter(optimizer="ngd").iter_rows(named=True)}
     assert ngd["s_area"]["eta"] == 0.3 and ngd["s_loss"]["eta"] == 0.1
     assert ngd["s_area"]["area"] == pytest.approx((0.3 + 0.35) / 2)
 
@@ -397,9 +381,7 @@ def test_methods_are_compared_seed_by_seed() -> None:
 def test_the_noise_is_that_of_the_checkpoint() -> None:
     row = made(Study(CURVES))["digits_noise"].row(0, named=True)
     factor = Study(CURVES).model("nce-digits-full-nce-gd").table[0, 1:].double().numpy()
-    np.testing.assert_allclose(
-        np.array(row["cov"]).reshape(64, 64), factor @ factor.T, rtol=1e-12, atol=1e-12
-    )
+    np.testing.assert_allclose(np.array(row["cov"]).reshape(64, 64), factor @ factor.T, rtol=1e-12, atol=1e-12)
     assert row["mean"] == [1.0] * 64
 
 
@@ -461,9 +443,7 @@ def test_figure_43_shows_every_step_size_until_it_diverges() -> None:
     assert ngd["train_loss"].to_list() == pytest.approx([0.55, 0.35, 0.1])
     assert ngd["least"].to_list() == [0.5, 0.3, 0.1] and ngd["most"].to_list() == [0.6, 0.4, 0.1]
     spec = chart.to_dict()
-    assert "NCE, NGD, s_area: η 0.3" in spec["description"] and "8 × 8 digits" in str(
-        spec["vconcat"][0]["title"]
-    )
+    assert "NCE, NGD, s_area: η 0.3" in spec["description"] and "8 × 8 digits" in str(spec["vconcat"][0]["title"])
     empty, none = figures.fig43(results({}))
     assert none.height == 0 and empty.to_dict()
 
@@ -482,9 +462,18 @@ def test_tiny_files_of_mnist_train_through_the_step(
     dataset = tmp_path / "nce-mnist.parquet"
     tables.write(images, dataset, SCHEMA, metadata)
     small = {
-        "replicas": 2, "lr": [0.1], "steps": 3, "batch": 3, "log_every": 1, "evaluated": 4, "widths": [4, 8],
-        "strides": [1, 2], "groups": 2, "features": 4, "precision": "fp32",
-    }  # fmt: skip
+        "replicas": 2,
+        "lr": [0.1],
+        "steps": 3,
+        "batch": 3,
+        "log_every": 1,
+        "evaluated": 4,
+        "widths": [4, 8],
+        "strides": [1, 2],
+        "groups": 2,
+        "features": 4,
+        "precision": "fp32",
+    }
     names = ("nce-mnist-nce-ngd", "nce-mnist-ence-gd")
     members = {name: loaded.members("runs")[name].model_copy(update=small) for name in names}
 
@@ -494,17 +483,22 @@ def test_tiny_files_of_mnist_train_through_the_step(
 
     monkeypatch.setattr(paths, "WORK", tmp_path / "work")
     job = SimpleNamespace(
-        study="nce", id="nce-mnist-full", entry=SimpleNamespace(members=members), inputs=[dataset], seed=SEED,
-        scale="smoke", params_hash="0" * 32, device="cpu", notes={}, say=lambda words: None, out=out,
-    )  # fmt: skip
+        study="nce",
+        id="nce-mnist-full",
+        entry=SimpleNamespace(members=members),
+        inputs=[dataset],
+        seed=SEED,
+        scale="smoke",
+        params_hash="0" * 32,
+        device="cpu",
+        notes={},
+        say=lambda words: None,
+        out=out,
+    )
     train.run(job)
     curves = tables.read(tmp_path / paths.curves_path("nce", "nce-mnist-full"), Curves)
     assert set(curves["run"]) == set(names) and curves.height == 2 * 2 * 3
     assert curves["train_loss"].is_finite().all() and curves["test_loss"].is_finite().all()
     for name in names:
         made = resnet.load(tmp_path / paths.checkpoint_path("nce", "nce-mnist-full", name))
-        assert (
-            made.spec.side == 4
-            and made.params["linear.W"].shape == (2, 8, 4)
-            and made.table.shape == (2, 17, 16)
-        )
+        assert made.spec.side == 4 and made.params["linear.W"].shape == (2, 8, 4) and made.table.shape == (2, 17, 16)

@@ -50,9 +50,7 @@ def test_a_model_reads_what_was_encoded(loaded: params.Params) -> None:
     assert len(inputs.labels(entry, 1)) == 1
 
 
-@pytest.mark.parametrize(
-    "given", [("[]",), ([0.5] * 64,), ([17] * 64,), ([-1] * 64,), ([0] * 64, [0] * 63), ()]
-)
+@pytest.mark.parametrize("given", [("[]",), ([0.5] * 64,), ([17] * 64,), ([-1] * 64,), ([0] * 64, [0] * 63), ()])
 def test_what_is_no_image_is_refused(loaded: params.Params, given: tuple[Any, ...]) -> None:
     entry = loaded.members("runs")["nce-digits-full-nce-gd"].model_dump()
     with pytest.raises(SandglassError, match=r"0 to 16 as in column|nothing to encode") as caught:

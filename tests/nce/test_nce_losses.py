@@ -82,13 +82,7 @@ def test_landscape_is_that_of_the_chapter() -> None:
     largest, smallest = log_ratio.extremes(problem.hessian(optimum)[:, 0])
     kappa_exponential = log_ratio.curvature(ENCE, means)[2]
     landscape = np.stack(
-        [
-            problem.loss(optimum)[:, 0] / scale,
-            largest / scale,
-            smallest / scale,
-            largest / smallest,
-            kappa_exponential,
-        ]
+        [problem.loss(optimum)[:, 0] / scale, largest / scale, smallest / scale, largest / smallest, kappa_exponential]
     )
     assert np.allclose(landscape.T, list(EXPECTED.values()), rtol=6e-4)
     assert np.allclose(kappa_exponential, ((means / 2 + np.sqrt(means**2 / 4 + 4)) / 2) ** 4, rtol=1e-12)
@@ -167,9 +161,7 @@ def test_problems_that_are_kept_are_the_same() -> None:
         problem = log_ratio.mean_problem(loss, MEANS)
         kept = problem.keep(rows)
         assert np.allclose(kept.gradient(delta[rows]), problem.gradient(delta)[rows], rtol=1e-13)
-    assert (
-        log_ratio.mean_problem(NCE, MEANS).keep(rows).data_PxN.shape[1] < 1000
-    )  # without the grid of R = 16
+    assert log_ratio.mean_problem(NCE, MEANS).keep(rows).data_PxN.shape[1] < 1000  # without the grid of R = 16
 
 
 def test_extreme_eigenvalues() -> None:
@@ -187,9 +179,7 @@ def test_normalised_gradients() -> None:
     assert np.isnan(log_ratio.normalised(np.array([[np.inf, 1.0]]))).any()
 
 
-def walk(
-    loss: str, rule: str, means: list[float], eta: np.ndarray, targets: np.ndarray, cap: int
-) -> log_ratio.Descent:
+def walk(loss: str, rule: str, means: list[float], eta: np.ndarray, targets: np.ndarray, cap: int) -> log_ratio.Descent:
     r = np.array(means, float)
     optimum = families.mean_optimum(r)
     problem = log_ratio.mean_problem(loss, r)
@@ -198,11 +188,7 @@ def walk(
 
 def test_paths_are_as_long_as_the_chapter_says() -> None:
     r = np.array([2.0, 3.0])
-    expected = {
-        (NCE, "gd"): [[56, 16], [452, 194]],
-        (NCE, "newton"): [[116], [1328]],
-        (ENCE, "newton"): [[46], [294]],
-    }
+    expected = {(NCE, "gd"): [[56, 16], [452, 194]], (NCE, "newton"): [[116], [1328]], (ENCE, "newton"): [[46], [294]]}
     for (loss, rule), steps in expected.items():
         at_noise, smallest, _ = log_ratio.curvature(loss, r)
         eta = 1 / at_noise if rule == "gd" else smallest / at_noise

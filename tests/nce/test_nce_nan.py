@@ -49,9 +49,18 @@ COMPARED = ["value", "lo", "hi"]  # of comparisons
 GRIDS: dict[str, dict[str, Any]] = {
     "nce-landscape": {"means": [0.5, 1, 2, 3, 8, 10, 16, 20], "points": 2001},
     "nce-annulus": {"means": [4, 20], "radii": [0.1, 0.2], "angles": 91},
-    "nce-steps": {"gd": [2, 3], "newton_nce": [2, 3], "newton_ence": [2], "ngd": [2, 3, 4, 5], "bounded": [1, 2],
-                  "cap": 3000, "fitted_ngd": [2, 5], "continued": [2, 2.25, 2.5, 2.75, 3, 3.25], "compared": [3.25]},
-}  # fmt: skip
+    "nce-steps": {
+        "gd": [2, 3],
+        "newton_nce": [2, 3],
+        "newton_ence": [2],
+        "ngd": [2, 3, 4, 5],
+        "bounded": [1, 2],
+        "cap": 3000,
+        "fitted_ngd": [2, 5],
+        "continued": [2, 2.25, 2.5, 2.75, 3, 3.25],
+        "compared": [3.25],
+    },
+}
 
 
 @pytest.fixture(scope="module")
@@ -66,15 +75,11 @@ def made(loaded: params.Params) -> Tables:
     tables["comparisons"] = compared(-1.0, -2.0, -0.5)
     # A line through the steps of GD, and its steps at R = 5, would take minutes.
     line = (
-        tables["rates"]
-        .filter(quantity="NGD steps", loss="nce")
-        .with_columns(quantity=pl.lit("GD steps"), first_R=2.0)
+        tables["rates"].filter(quantity="NGD steps", loss="nce").with_columns(quantity=pl.lit("GD steps"), first_R=2.0)
     )
     tables["rates"] = pl.concat([tables["rates"], line])
     gd = (
-        tables["steps"]
-        .filter(optimizer="gd", target="0.1R", R=3.0)
-        .with_columns(R=5.0, steps=pl.lit(40_000, pl.Int64))
+        tables["steps"].filter(optimizer="gd", target="0.1R", R=3.0).with_columns(R=5.0, steps=pl.lit(40_000, pl.Int64))
     )
     tables["steps"] = pl.concat([tables["steps"], gd])
     return tables
@@ -87,22 +92,22 @@ def theory(loaded: params.Params) -> pl.DataFrame:
 
 def check(loaded: params.Params, key: str) -> pl.DataFrame:
     entry = loaded.theory[key]
-    frame: pl.DataFrame = importlib.import_module(f"pipeline.studies.nce.theory.{entry.module}").check(
-        entry, key, SEED
-    )
+    frame: pl.DataFrame = importlib.import_module(f"pipeline.studies.nce.theory.{entry.module}").check(entry, key, SEED)
     return frame
 
 
 def reading(loaded: params.Params, tables: Tables, theory: pl.DataFrame) -> Any:
     return SimpleNamespace(
-        study="nce", settings=loaded.studies["nce"].claims, scale="paper", params_hash="0" * 32,
-        table=tables.__getitem__, theory=lambda: theory,
-    )  # fmt: skip
+        study="nce",
+        settings=loaded.studies["nce"].claims,
+        scale="paper",
+        params_hash="0" * 32,
+        table=tables.__getitem__,
+        theory=lambda: theory,
+    )
 
 
-def judged(
-    loaded: params.Params, tables: Tables, theory: pl.DataFrame
-) -> dict[tuple[str, str], dict[str, Any]]:
+def judged(loaded: params.Params, tables: Tables, theory: pl.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     frame = claims.judge(reading(loaded, tables, theory))
     return {(row["claim"], row["gate"]): row for row in frame.iter_rows(named=True)}
 
@@ -122,9 +127,7 @@ def test_every_gate_falls_that_reads_a_number_which_is_none(
     def gates(column: str, row: int, value: float | None) -> dict[str, tuple[float | None, str]]:
         run = reading(loaded, made | {name: with_cell(made[name], row, column, value)}, theory)
         every = [gate for group in groups for gate in group(run) if gate.measured]
-        return {
-            f"{gate.claim}, {gate.gate}": (gate.measured.value, gate.verdict("paper")[0]) for gate in every
-        }
+        return {f"{gate.claim}, {gate.gate}": (gate.measured.value, gate.verdict("paper")[0]) for gate in every}
 
     readers = set()
     for column in columns:

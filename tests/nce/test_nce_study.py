@@ -49,9 +49,17 @@ def context(loaded: params.Params, experiment: str, **changed: Any) -> Any:
         return datasets.generate(loaded.members("datasets")[key], key, SEED)[0]
 
     return SimpleNamespace(
-        study="nce", experiment=experiment, entry=entry, settings=loaded.studies["nce"].analysis, scale="quick",
-        seed=SEED, params_hash="0" * 32, datasets=lambda: list(entry.datasets), dataset=dataset, runs=list,
-    )  # fmt: skip
+        study="nce",
+        experiment=experiment,
+        entry=entry,
+        settings=loaded.studies["nce"].analysis,
+        scale="quick",
+        seed=SEED,
+        params_hash="0" * 32,
+        datasets=lambda: list(entry.datasets),
+        dataset=dataset,
+        runs=list,
+    )
 
 
 def sampled(loaded: params.Params, **changed: Any) -> dict[str, pl.DataFrame]:
@@ -100,9 +108,7 @@ def test_pairs_are_those_of_the_chapter(loaded: params.Params) -> None:
     assert np.allclose(star - noise, 17.4, atol=1.2)
 
 
-@pytest.mark.parametrize(
-    ("column", "value"), [("init_dist", 1.0), ("tau_star", [1.0, 2.0, 3.0]), ("s", [1.0, 1.0])]
-)
+@pytest.mark.parametrize(("column", "value"), [("init_dist", 1.0), ("tau_star", [1.0, 2.0, 3.0]), ("s", [1.0, 1.0])])
 def test_pairs_that_do_not_fit_are_refused(loaded: params.Params, column: str, value: Any) -> None:
     frame = datasets.generate(loaded.members("datasets")["nce-gauss"], "nce-gauss", SEED)[0].head(1)
     broken = frame.with_columns(pl.Series(column, [value], dtype=frame.schema[column]))
@@ -136,11 +142,19 @@ def test_steps_and_rates_are_those_of_the_chapter(made: dict[str, pl.DataFrame])
 def test_sampled_paths_come_as_close_as_the_chapter_says(loaded: params.Params) -> None:
     final = sampled(loaded, etas=[0.3, 3.0], samples=[1000], updates=100, fresh=100)["gauss_final"]
     expected = {  # (dim, method, eta): mean smallest distance
-        (1, "NCE-GD", 0.3): 126.3, (1, "NCE-NGD", 0.3): 113.6, (1, "eNCE-NGD", 0.3): 105.9,
-        (1, "NCE-GD", 3.0): 120.6, (1, "NCE-NGD", 3.0): 78.6, (1, "eNCE-NGD", 3.0): 64.8,
-        (16, "NCE-GD", 0.3): 14.72, (16, "NCE-NGD", 0.3): 10.42, (16, "eNCE-NGD", 0.3): 7.17,
-        (16, "NCE-GD", 3.0): 9.95, (16, "NCE-NGD", 3.0): 1.52, (16, "eNCE-NGD", 3.0): 1.37,
-    }  # fmt: skip
+        (1, "NCE-GD", 0.3): 126.3,
+        (1, "NCE-NGD", 0.3): 113.6,
+        (1, "eNCE-NGD", 0.3): 105.9,
+        (1, "NCE-GD", 3.0): 120.6,
+        (1, "NCE-NGD", 3.0): 78.6,
+        (1, "eNCE-NGD", 3.0): 64.8,
+        (16, "NCE-GD", 0.3): 14.72,
+        (16, "NCE-NGD", 0.3): 10.42,
+        (16, "eNCE-NGD", 0.3): 7.17,
+        (16, "NCE-GD", 3.0): 9.95,
+        (16, "NCE-NGD", 3.0): 1.52,
+        (16, "eNCE-NGD", 3.0): 1.37,
+    }
     for (dim, method, eta), distance in expected.items():
         loss, optimizer = METHODS[method]
         rows = final.filter(dim=dim, loss=loss, optimizer=optimizer, eta=eta)
@@ -193,9 +207,15 @@ def test_the_published_sizes_take_steps(load: Callable[[str], params.Params]) ->
 
 def test_selection_by_each_rule_leaves_out_what_diverged() -> None:
     rows = [  # eta, seed, fresh loss, smallest distance, diverged
-        (0.1, 0, 0.5, 9.0, False), (0.1, 1, 0.5, 9.0, False), (1.0, 0, 0.1, 5.0, False), (1.0, 1, 0.3, 7.0, False),
-        (3.0, 0, 0.4, 1.0, False), (3.0, 1, 0.4, 2.0, False), (10.0, 0, 0.0, 0.1, False), (10.0, 1, None, 0.1, True),
-    ]  # fmt: skip
+        (0.1, 0, 0.5, 9.0, False),
+        (0.1, 1, 0.5, 9.0, False),
+        (1.0, 0, 0.1, 5.0, False),
+        (1.0, 1, 0.3, 7.0, False),
+        (3.0, 0, 0.4, 1.0, False),
+        (3.0, 1, 0.4, 2.0, False),
+        (10.0, 0, 0.0, 0.1, False),
+        (10.0, 1, None, 0.1, True),
+    ]
     final = pl.DataFrame(rows, schema=["eta", "seed", "fresh_loss", "min_dist", "diverged"], orient="row")
     lowest = pl.Series("lowest_loss", [0.01, 0.02, 0.03, 0.03, 0.04, 0.04, 0.0, 0.0])
     final = final.with_columns(lowest, dim=1, loss=pl.lit("nce"), optimizer=pl.lit("ngd"), n=10)
@@ -225,9 +245,7 @@ def test_rates_are_fitted_inside_their_range_only(loaded: params.Params) -> None
         at, square, power = (np.array([x[0] / 2, *x, 2 * x[-1]]) if outside else x for x in grids)
         bend = np.array([9.0, 1, 1, 1, 1, 9.0]) if outside else np.ones(4)
         values = dict.fromkeys(("loss_opt", "sig_max", "sig_min", "kappa"), at**2 * bend)
-        flat = pl.concat(
-            pl.DataFrame({"R": at, **values}).with_columns(loss=pl.lit(x)) for x in ("nce", "ence")
-        )
+        flat = pl.concat(pl.DataFrame({"R": at, **values}).with_columns(loss=pl.lit(x)) for x in ("nce", "ence"))
         paths = pl.concat(
             pl.DataFrame({"R": r, "steps": y * bend}).with_columns(
                 loss=pl.lit("nce"), optimizer=pl.lit(optimizer), rule=pl.lit("a"), target=pl.lit(target)
@@ -292,9 +310,7 @@ def test_paths_end_where_they_should() -> None:
 
 def failing(module: Any, loaded: params.Params, theory_id: str) -> list[str]:
     """The checks of ``module`` that do not hold."""
-    return (
-        module.check(loaded.theory[theory_id], theory_id, SEED).filter(~pl.col("passed"))["check"].to_list()
-    )
+    return module.check(loaded.theory[theory_id], theory_id, SEED).filter(~pl.col("passed"))["check"].to_list()
 
 
 def test_a_jump_starts_outside_and_ends_inside() -> None:
@@ -304,9 +320,7 @@ def test_a_jump_starts_outside_and_ends_inside() -> None:
     assert barrier.jumps(10.0, walked) == 1 and barrier.jumps(10.0, walked[2:]) == 0
 
 
-def test_a_path_of_newton_over_the_annulus_is_noticed(
-    loaded: params.Params, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_of_newton_over_the_annulus_is_noticed(loaded: params.Params, monkeypatch: pytest.MonkeyPatch) -> None:
     """With step size 1 it lands inside; the check of the conservative step size must see it."""
 
     def bold(loss: str, mean: float, optimizer: str, eta: float, radius: float, cap: int) -> np.ndarray:
@@ -316,18 +330,14 @@ def test_a_path_of_newton_over_the_annulus_is_noticed(
     assert failing(barrier, loaded, "nce-barrier") == ["no-jump-newton"]
 
 
-def test_the_centre_of_the_annulus_is_where_newton_ends(
-    loaded: params.Params, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_centre_of_the_annulus_is_where_newton_ends(loaded: params.Params, monkeypatch: pytest.MonkeyPatch) -> None:
     """With too few steps it is not there yet, and the row says so: it is no identity."""
     assert np.allclose(barrier.minimiser(4.0), [4, 8 + np.log(2 * np.pi) / 2], atol=1e-9)
     monkeypatch.setattr(barrier, "CONVERGED", 3)
     assert failing(barrier, loaded, "nce-barrier") == ["centre-corrected"]
 
 
-def test_too_few_points_of_quadrature_are_noticed(
-    loaded: params.Params, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_few_points_of_quadrature_are_noticed(loaded: params.Params, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(barrier, "FINE", 21)
     assert failing(barrier, loaded, "nce-barrier") == ["circle-points"]
 
@@ -361,14 +371,10 @@ def test_the_corrected_range_of_proposition_7_has_two_ends(
         assert rows.filter(~pl.col("passed"))["check"].to_list() == [failing]
 
 
-def test_the_clamp_is_held_against_a_path_without_one(
-    loaded: params.Params, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_clamp_is_held_against_a_path_without_one(loaded: params.Params, monkeypatch: pytest.MonkeyPatch) -> None:
     statistics, data = np.array([[8.0, 0.5], [-1.0, -1.0]]), np.array([True, False])
     free = tricks.sample_gradients(statistics, data, np.array([3.0, 4.0]), None)
-    assert np.allclose(
-        free, [[-8 / (1 + np.exp(20)), 1 / (1 + np.exp(20))], np.array([0.5, -1]) / (1 + np.exp(2.5))]
-    )
+    assert np.allclose(free, [[-8 / (1 + np.exp(20)), 1 / (1 + np.exp(20))], np.array([0.5, -1]) / (1 + np.exp(2.5))])
     monkeypatch.setattr(tricks, "UNMET", 10.0)  # which some log-ratios do meet
     assert failing(tricks, loaded, "nce-tricks") == ["clamp-none"]
 
@@ -376,26 +382,41 @@ def test_the_clamp_is_held_against_a_path_without_one(
 # --- claims, figures, index -----------------------------------------------------------------------------------
 
 
-def results(
-    loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame, **changed: Any
-) -> Any:
+def results(loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame, **changed: Any) -> Any:
     return SimpleNamespace(
-        study="nce", settings=loaded.studies["nce"].claims, scale="quick", params_hash="0" * 32,
-        table=lambda name: changed.get(name, made[name]), theory=lambda: changed.get("checks", theory),
-    )  # fmt: skip
+        study="nce",
+        settings=loaded.studies["nce"].claims,
+        scale="quick",
+        params_hash="0" * 32,
+        table=lambda name: changed.get(name, made[name]),
+        theory=lambda: changed.get("checks", theory),
+    )
 
 
 def compared(value: float | None, lo: float | None, hi: float | None) -> pl.DataFrame:
     """A table of all comparisons of the study, each measured on nine models with the same result."""
     rows: list[dict[str, Any]] = [
         {
-            "comparison": each.key, "measure": each.words, "statistic": each.statistic, "first": "", "second": None,
-            "in_common": each.in_common, "unit": each.unit, "value": value, "lo": lo, "hi": hi,
-            "interval": intervals.STUDENT, "confidence": 0.95, "n": 9, "fewest": 5, "n_excluded": 0,
-            "excluded_reason": "", "state": MEASURED,
+            "comparison": each.key,
+            "measure": each.words,
+            "statistic": each.statistic,
+            "first": "",
+            "second": None,
+            "in_common": each.in_common,
+            "unit": each.unit,
+            "value": value,
+            "lo": lo,
+            "hi": hi,
+            "interval": intervals.STUDENT,
+            "confidence": 0.95,
+            "n": 9,
+            "fewest": 5,
+            "n_excluded": 0,
+            "excluded_reason": "",
+            "state": MEASURED,
         }
         for each in DECLARED
-    ]  # fmt: skip
+    ]
     return tables.conform([pl.DataFrame(rows)], Comparisons, scale="quick", params_hash="0" * 32)
 
 
@@ -404,16 +425,12 @@ def judged(*given: Any, **changed: Any) -> dict[tuple[str, str], str]:
     return {(row["claim"], row["gate"]): row["verdict"] for row in frame.iter_rows(named=True)}
 
 
-def test_claims_follow_the_tables(
-    loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame
-) -> None:
+def test_claims_follow_the_tables(loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame) -> None:
     verdicts = judged(loaded, made, theory)
     assert {claim for claim, _ in verdicts} == {str(number) for number in range(1, 19)}
     assert verdicts["2", "sigma_max"] == verdicts["9", "NCE"] == verdicts["16", "barrier"] == "holds"
     assert verdicts["3", "published rate"] == verdicts["5", "published bound"] == "fails"
-    assert (
-        verdicts["10", "eta = 0.3: NCE-NGD against NCE-GD"] == "not run at this scale"
-    )  # n = 1000 is not there
+    assert verdicts["10", "eta = 0.3: NCE-NGD against NCE-GD"] == "not run at this scale"  # n = 1000 is not there
     assert verdicts["8", "GD over NGD, R = 5"] == "not run at this scale"
     factor = pl.when(pl.col("R") == 2).then(1000).otherwise(1)
     slower = made["steps"].with_columns(pl.col("steps") * factor)
@@ -454,11 +471,7 @@ def test_growth_is_judged_over_the_r_of_the_line(
         for optimizer in ("gd", "newton")
         for mean, steps in ((2.0, 10), (3.0, 100), (4.0, 1000), (5.0, 1001))
     )
-    line = (
-        made["rates"]
-        .head(1)
-        .with_columns(quantity=pl.lit("GD steps"), loss=pl.lit("nce"), first_R=pl.lit(2.0))
-    )
+    line = made["rates"].head(1).with_columns(quantity=pl.lit("GD steps"), loss=pl.lit("nce"), first_R=pl.lit(2.0))
     for last, verdict in ((4.0, "holds"), (5.0, "fails")):
         verdicts = judged(loaded, made, theory, steps=table, rates=line.with_columns(last_R=pl.lit(last)))
         assert {verdicts[gate] for gate in gates} == {verdict}
@@ -490,9 +503,7 @@ def test_gaussians_are_compared_seed_by_seed(loaded: params.Params) -> None:
     frames = sampled(loaded, etas=[0.02, 0.3], samples=[1000], updates=5, fresh=100)
     rows = {row["comparison"]: row for row in frames["comparisons"].iter_rows(named=True)}
     final = frames["gauss_final"].filter(dim=1, eta=0.3).sort("seed")
-    first, second = (
-        final.filter(loss=loss, optimizer="ngd")["min_dist"].to_numpy() for loss in ("ence", "nce")
-    )
+    first, second = (final.filter(loss=loss, optimizer="ngd")["min_dist"].to_numpy() for loss in ("ence", "nce"))
     row = rows["1d-eta-0.3-ence-ngd-nce-ngd"]
     assert row["value"] == pytest.approx((first - second).mean()) and row["n"] == 2
     ends = intervals.mean(first - second, 0.95)

@@ -29,10 +29,13 @@ SEED = 20231210
 TABLES = ROOT / "data/tables/nce"
 SELECTIONS = {  # selected step sizes, all that were tried, and what a method is
     "gauss": ("nce-gaussians/gauss_selected", "nce-gaussians/gauss_final", ["dim", "loss", "optimizer", "n"]),
-    "variants": ("nce-variants/gauss_variants_selected", "nce-variants/gauss_variants",
-                 ["dim", "loss", "optimizer", "limit", "clip", "n"]),
+    "variants": (
+        "nce-variants/gauss_variants_selected",
+        "nce-variants/gauss_variants",
+        ["dim", "loss", "optimizer", "limit", "clip", "n"],
+    ),
     "images": ("nce-images/digits_selected", "nce-images/digits_final", ["dataset", "q_kind", "loss", "optimizer"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SELECTIONS)
@@ -108,10 +111,7 @@ def test_a_limit_keeps_an_overflowing_gradient_finite(loaded: params.Params) -> 
 def test_momentum_and_adam_are_the_published_updates(loaded: params.Params) -> None:
     methods = [sampled.Method(name) for name in (GD, NGD, MOMENTUM, ADAM)]
     runs = sampled.walk(pairs(loaded, 1), [0.1], 2, 10, methods=methods, losses={"nce": log_ratio.Nce})
-    dist = {
-        name: runs.filter(optimizer=name, seed=0).sort("step")["dist"].to_numpy()
-        for name in (GD, MOMENTUM, ADAM)
-    }
+    dist = {name: runs.filter(optimizer=name, seed=0).sort("step")["dist"].to_numpy() for name in (GD, MOMENTUM, ADAM)}
     walked, optimum = pairs(loaded, 1), mean_optimum(16.0)[0, 0]
     first, second = (log_ratio.Nce(*walked.sample(50)) for _ in range(2))
     at = np.zeros((2, 1, 2))
@@ -164,8 +164,7 @@ def test_growth_tells_the_laws_apart(power: float) -> None:
     rng = np.random.default_rng(0)
     for against, r, y in laws(power):
         fits: dict[str, Any] = {
-            form: rates.growth(r, y + 0.01 * rng.normal(size=len(r)), form, True)
-            for form in (PLAIN_R, R_SQUARED)
+            form: rates.growth(r, y + 0.01 * rng.normal(size=len(r)), form, True) for form in (PLAIN_R, R_SQUARED)
         }
         assert min(fits, key=lambda form: fits[form]["aicc"]) == against
         assert np.isclose(fits[against]["slope"], 0.3, atol=0.1)

@@ -81,9 +81,7 @@ def test_the_masked_law_is_that_of_a_long_document() -> None:
 
 
 @pytest.mark.parametrize(("topics", "words", "chosen"), [(10, 10, 2), (4, 5, 1), (6, 3, 3)])
-def test_the_value_matrix_of_the_theorem_is_the_shortest_solution(
-    topics: int, words: int, chosen: int
-) -> None:
+def test_the_value_matrix_of_the_theorem_is_the_shortest_solution(topics: int, words: int, chosen: int) -> None:
     law = language.population(topics, words, chosen)
     x = language.masked_law(law, MASKING)
     shortest = law.T @ x @ np.linalg.pinv(x.T @ x, rcond=1e-10, hermitian=True)
@@ -102,18 +100,27 @@ def test_questions_by_hand() -> None:
     assert questions.counts.tolist() == [[2, 0, 1, 0, 0], [0, 1, 0, 0, 1]]
     hidden = language.questions(made, at, shown, 2, 2, released=True)
     assert hidden.counts.tolist() == [[0, 0, 1, 0, 0, 1, 1, 0], [0, 0, 0, 0, 1, 1, 1, 0]]
-    both = language.questions(
-        made, np.array([True] * 3 + [False, True]), np.array([0, 2, 0, 4, 1]), 2, 2, False
-    )
+    both = language.questions(made, np.array([True] * 3 + [False, True]), np.array([0, 2, 0, 4, 1]), 2, 2, False)
     assert language.by_document(both).labels.tolist() == [[0, 1, 2, 0, 0], [0, 0, 0, 1, 0]]
 
 
 def made(**changes: object) -> pl.DataFrame:
     settings = {
-        "kind": "disjoint", "language": "topic", "study": "topic",
-        "topics": 3, "words": 2, "alpha": 0.3, "chosen": None, "shortest": 9,
-        "longest": 20, "train": 40, "dev": 20, "p_mask": 0.15, "p_keep": 0.1, "p_random": 0.1,
-    }  # fmt: skip
+        "kind": "disjoint",
+        "language": "topic",
+        "study": "topic",
+        "topics": 3,
+        "words": 2,
+        "alpha": 0.3,
+        "chosen": None,
+        "shortest": 9,
+        "longest": 20,
+        "train": 40,
+        "dev": 20,
+        "p_mask": 0.15,
+        "p_keep": 0.1,
+        "p_random": 0.1,
+    }
     entry = SimpleNamespace(**(settings | changes))
     return datasets.generate(entry, "d", 1)[0]  # type: ignore[arg-type]
 
@@ -154,9 +161,7 @@ def test_least_squares_is_the_minimum() -> None:
     x = by_document.counts / by_document.counts.sum(1, keepdims=True)
     answers = np.c_[x, np.ones(len(x))] @ best.T
     total = sum(
-        by_document.labels[d, w] * ((answers[d] - np.eye(7)[w]) ** 2).sum()
-        for d in range(len(x))
-        for w in range(7)
+        by_document.labels[d, w] * ((answers[d] - np.eye(7)[w]) ** 2).sum() for d in range(len(x)) for w in range(7)
     )
     assert problem.loss(best) == pytest.approx(total / by_document.labels.sum())
 

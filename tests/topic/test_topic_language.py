@@ -29,9 +29,7 @@ from pipeline.studies.topic.measures import bert_checkpoint, kinships, topic_wor
 from pipeline.training.objectives import masked_words
 
 SHA = "4717ccc51e2e7bd1eed2feddb0bcb5a7da19a1a923fd2f258cf81e4285e31683"
-SETTINGS = {
-    "p_mask": 0.15, "p_keep": 0.1, "p_random": 0.1, "symbols": 314, "first_word": 4, "mask": 1, "layers": 2,
-}  # fmt: skip
+SETTINGS = {"p_mask": 0.15, "p_keep": 0.1, "p_random": 0.1, "symbols": 314, "first_word": 4, "mask": 1, "layers": 2}
 
 
 # --- corpora --------------------------------------------------------------------------------------------
@@ -44,9 +42,7 @@ def test_words_of_overlapping_documents_follow_their_law() -> None:
     made = corpora.overlapping(rng, 3000, laws, 4, 0.3, 32, 96, (0.02, 0.1))
     owner = np.repeat(np.arange(3000), made.lengths)
     words = made.tokens >= corpora.SPECIALS
-    expected = np.concatenate(
-        [0.3 * corpora.zipf(4) * words.sum(), 0.7 * (made.theta[owner][words] @ laws).sum(0)]
-    )
+    expected = np.concatenate([0.3 * corpora.zipf(4) * words.sum(), 0.7 * (made.theta[owner][words] @ laws).sum(0)])
     seen = np.bincount(made.tokens[words], minlength=20)[corpora.SPECIALS :]
     keep = expected > 20
     z = (seen - expected)[keep] / np.sqrt(expected[keep])
@@ -65,9 +61,7 @@ def test_shares_of_topics_are_dirichlet_where_alpha_is_tiny() -> None:
 
 def test_longer_documents_have_more_topics() -> None:
     rng = np.random.default_rng(2)
-    made = corpora.overlapping(
-        rng, 4000, corpora.topics(rng, 10, 300, 0.08, 0.7), 10, 0.3, 32, 96, (0.02, 0.1)
-    )
+    made = corpora.overlapping(rng, 4000, corpora.topics(rng, 10, 300, 0.08, 0.7), 10, 0.3, 32, 96, (0.02, 0.1))
     many = (made.theta > 0.05).sum(1)
     assert many[made.lengths > 80].mean() > many[made.lengths < 50].mean() + 0.4
 
@@ -136,10 +130,21 @@ def test_rare_words_alone_are_no_corpus() -> None:
 
 
 def _spec(**changed: Any) -> encoder.Spec:
-    return encoder.Spec(**{
-        "symbols": 11, "positions": 9, "types": 1, "width": 8, "layers": 2, "heads": 2, "ffn": 12, "eps": 1e-12,
-        "std": 0.5, "std_attention": 0.5,
-    } | changed)  # fmt: skip
+    return encoder.Spec(
+        **{
+            "symbols": 11,
+            "positions": 9,
+            "types": 1,
+            "width": 8,
+            "layers": 2,
+            "heads": 2,
+            "ffn": 12,
+            "eps": 1e-12,
+            "std": 0.5,
+            "std_attention": 0.5,
+        }
+        | changed
+    )
 
 
 def _random(spec: encoder.Spec, replicas: int) -> dict[str, torch.Tensor]:
@@ -151,24 +156,31 @@ def _random(spec: encoder.Spec, replicas: int) -> dict[str, torch.Tensor]:
     }
 
 
-def _layer(
-    spec: encoder.Spec, params: dict[str, torch.Tensor], layer: int
-) -> torch.nn.TransformerEncoderLayer:
+def _layer(spec: encoder.Spec, params: dict[str, torch.Tensor], layer: int) -> torch.nn.TransformerEncoderLayer:
     """The same block as torch has it."""
-    theirs = torch.nn.TransformerEncoderLayer(
-        spec.width, spec.heads, spec.ffn, 0.0, torch.nn.functional.gelu, spec.eps, batch_first=True
-    ).double().eval()  # fmt: skip
+    theirs = (
+        torch.nn.TransformerEncoderLayer(
+            spec.width, spec.heads, spec.ffn, 0.0, torch.nn.functional.gelu, spec.eps, batch_first=True
+        )
+        .double()
+        .eval()
+    )
     at = f"blocks.{layer}"
     own = {name.removeprefix(f"{at}."): value[0] for name, value in params.items() if name.startswith(at)}
     state = {
         "self_attn.in_proj_weight": torch.cat([own[f"attn.W_{which}"].T for which in "QKV"]),
         "self_attn.in_proj_bias": torch.cat([own[f"attn.b_{which}"] for which in "QKV"]),
-        "self_attn.out_proj.weight": own["attn.W_O"].T, "self_attn.out_proj.bias": own["attn.b_O"],
-        "linear1.weight": own["mlp.W_in"].T, "linear1.bias": own["mlp.b_in"],
-        "linear2.weight": own["mlp.W_out"].T, "linear2.bias": own["mlp.b_out"],
-        "norm1.weight": own["ln1.w"], "norm1.bias": own["ln1.b"],
-        "norm2.weight": own["ln2.w"], "norm2.bias": own["ln2.b"],
-    }  # fmt: skip
+        "self_attn.out_proj.weight": own["attn.W_O"].T,
+        "self_attn.out_proj.bias": own["attn.b_O"],
+        "linear1.weight": own["mlp.W_in"].T,
+        "linear1.bias": own["mlp.b_in"],
+        "linear2.weight": own["mlp.W_out"].T,
+        "linear2.bias": own["mlp.b_out"],
+        "norm1.weight": own["ln1.w"],
+        "norm1.bias": own["ln1.b"],
+        "norm2.weight": own["ln2.w"],
+        "norm2.bias": own["ln2.b"],
+    }
     theirs.load_state_dict(state)
     return theirs
 
@@ -248,9 +260,7 @@ def test_the_loss_of_masked_words_is_a_mean_over_all_that_is_asked() -> None:
     metrics = objective.loss(forward, batch)
     for r in range(2):
         mask = made["weight"][r] > 0
-        logits = encoder.forward(spec, params, torch.zeros(0), batch["ids"], batch["lengths"])[0][r].flatten(
-            0, 1
-        )
+        logits = encoder.forward(spec, params, torch.zeros(0), batch["ids"], batch["lengths"])[0][r].flatten(0, 1)
         places = made["places"][r][mask]
         mean = torch.nn.functional.cross_entropy(logits[places], batch["labels"][r][mask])
         torch.testing.assert_close(metrics["loss"][r], mean)
@@ -283,8 +293,11 @@ def test_words_that_are_kept_of_a_topic() -> None:
     assert topic_words.members(topics, 4, one=False)[0].tolist() == [True, True, True, False]
     same, different = topic_words.kin(several)
     assert same.tolist() == [
-        [False, True, True, False], [True, False, False, False], [True, False, False, False], [False] * 4,
-    ]  # fmt: skip
+        [False, True, True, False],
+        [True, False, False, False],
+        [True, False, False, False],
+        [False] * 4,
+    ]
     assert different[1].tolist() == [False, False, True, False] and not different[3].any()
     assert topic_words.least_ambiguous(topics, several, 1).tolist() == [[1], [0]]
     assert [topic_words.kept(theta, 314) for theta in (0.005, 0.01, 0.02)] == [2, 4, 7]
@@ -306,9 +319,7 @@ def test_attention_of_an_encoder_is_averaged_over_pairs_of_positions() -> None:
         for own in documents:
             recorded = encoder.encode(spec, params, torch.from_numpy(own)[None, None], record=layers)[1]
             pattern = np.mean([recorded[layer][r, 0].mean(0).numpy() for layer in layers], axis=0)
-            assert pattern.sum() * len(own) / 100 / len(own) ** 2 == pytest.approx(
-                0.01
-            )  # what debiasing is for
+            assert pattern.sum() * len(own) / 100 / len(own) ** 2 == pytest.approx(0.01)  # what debiasing is for
             for i, query in enumerate(own):
                 for j, key in enumerate(own):
                     if number[query] >= 0 and number[key] >= 0:
@@ -323,8 +334,7 @@ def test_attention_of_an_encoder_is_averaged_over_pairs_of_positions() -> None:
 def test_attention_of_a_reader_is_that_of_its_tokens() -> None:
     spec = one_layer.Spec(7, 7, "one_hot", "trained", "trained", "none", 0.8, 0.8)
     params = {
-        name: torch.from_numpy(array)[None]
-        for name, array in one_layer.initial(spec, np.random.default_rng(0)).items()
+        name: torch.from_numpy(array)[None] for name, array in one_layer.initial(spec, np.random.default_rng(0)).items()
     }
     params["attn.b_Q"] += torch.linspace(-1, 1, 7, dtype=torch.float64)
     model = one_layer.Ensemble(spec, params, torch.zeros(1, 1), {})
@@ -365,28 +375,35 @@ def test_cosines_of_nothing_are_nothing() -> None:
 # --- encoders that were trained elsewhere ---------------------------------------------------------------
 
 CONFIG = {
-    "model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute", "vocab_size": 11,
-    "max_position_embeddings": 9, "type_vocab_size": 2, "hidden_size": 8, "num_hidden_layers": 2,
-    "num_attention_heads": 2, "intermediate_size": 12, "layer_norm_eps": 1e-12, "initializer_range": 0.02,
-}  # fmt: skip
+    "model_type": "bert",
+    "hidden_act": "gelu",
+    "position_embedding_type": "absolute",
+    "vocab_size": 11,
+    "max_position_embeddings": 9,
+    "type_vocab_size": 2,
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 12,
+    "layer_norm_eps": 1e-12,
+    "initializer_range": 0.02,
+}
 
 
 def _checkpoint() -> dict[str, np.ndarray]:
     """Arrays of a tiny encoder under the names of BERT, with a pooler, which nobody reads."""
     rng = np.random.default_rng(5)
     shapes = {
-        "embeddings.word_embeddings.weight": (11, 8), "embeddings.position_embeddings.weight": (9, 8),
-        "embeddings.token_type_embeddings.weight": (2, 8), "embeddings.LayerNorm.weight": (8,),
-        "embeddings.LayerNorm.bias": (8,), "pooler.dense.weight": (8, 8),
-    }  # fmt: skip
+        "embeddings.word_embeddings.weight": (11, 8),
+        "embeddings.position_embeddings.weight": (9, 8),
+        "embeddings.token_type_embeddings.weight": (2, 8),
+        "embeddings.LayerNorm.weight": (8,),
+        "embeddings.LayerNorm.bias": (8,),
+        "pooler.dense.weight": (8, 8),
+    }
     for layer in range(2):
         at = f"encoder.layer.{layer}"
-        for name in (
-            "attention.self.query",
-            "attention.self.key",
-            "attention.self.value",
-            "attention.output.dense",
-        ):
+        for name in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
             shapes |= {f"{at}.{name}.weight": (8, 8), f"{at}.{name}.bias": (8,)}
         shapes |= {f"{at}.intermediate.dense.weight": (12, 8), f"{at}.intermediate.dense.bias": (12,)}
         shapes |= {f"{at}.output.dense.weight": (8, 12), f"{at}.output.dense.bias": (8,)}
@@ -415,9 +432,10 @@ class _Tokenizer:
 
 def _files(**changed: Any) -> tuple[dict[str, bytes], dict[str, str]]:
     files = {
-        "model.safetensors": save(_checkpoint()), "tokenizer.json": b'{"vocabulary": "numbers"}',
+        "model.safetensors": save(_checkpoint()),
+        "tokenizer.json": b'{"vocabulary": "numbers"}',
         "config.json": json.dumps(CONFIG | changed).encode(),
-    }  # fmt: skip
+    }
     digest = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     return files, {"weights": digest["model.safetensors"], "tokenizer": digest["tokenizer.json"]}
 
@@ -470,9 +488,7 @@ def test_an_encoder_inside_a_package_is_read_without_running_it(
     with pytest.raises(SandglassError, match=r"the package weights-only 1\.0 has no weights_only/other\.zip"):
         bert_checkpoint.read(entry, "here")
     entry.package = "no-such-package-of-weights"
-    with pytest.raises(
-        SandglassError, match=r"is not installed: pip install --no-deps -r requirements-pretrained"
-    ):
+    with pytest.raises(SandglassError, match=r"is not installed: pip install --no-deps -r requirements-pretrained"):
         bert_checkpoint.read(entry, "here")
 
 
@@ -496,9 +512,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_forward_pass_is_that_of_transformers() -> None:
-    transformers = pytest.importorskip(
-        "transformers", reason="optional: pip install -r requirements-export.txt"
-    )
+    transformers = pytest.importorskip("transformers", reason="optional: pip install -r requirements-export.txt")
     arrays = _checkpoint()
     spec = bert_checkpoint.specification(CONFIG)
     params = bert_checkpoint.renamed({f"bert.{name}": own for name, own in arrays.items()}, spec, "here")
@@ -509,9 +523,7 @@ def test_a_forward_pass_is_that_of_transformers() -> None:
     assert not missing.unexpected_keys and all("position_ids" in name for name in missing.missing_keys)
     ids, lengths = torch.randint(11, (1, 2, 7)), torch.tensor([[7, 5]])
     with torch.no_grad():
-        reference = theirs(
-            ids[0], attention_mask=(torch.arange(7) < lengths[0, :, None]).long()
-        ).last_hidden_state
+        reference = theirs(ids[0], attention_mask=(torch.arange(7) < lengths[0, :, None]).long()).last_hidden_state
     states = encoder.encode(spec, params, ids, lengths)[0][0]
     torch.testing.assert_close(states[0], reference[0], atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(states[1, :5], reference[1, :5], atol=1e-5, rtol=1e-4)
@@ -522,9 +534,11 @@ def test_a_forward_pass_is_that_of_transformers() -> None:
 
 def test_words_that_never_stand_together_and_models_that_did_not_learn_are_left_out() -> None:
     context: Any = SimpleNamespace(
-        study="topic", experiment=declared.LANGUAGE, settings=SimpleNamespace(confidence=0.95),
+        study="topic",
+        experiment=declared.LANGUAGE,
+        settings=SimpleNamespace(confidence=0.95),
         runs=lambda: [names.ENCODER],
-    )  # fmt: skip
+    )
     found = Measurements(context)
     kin = declared.Kin(names.ENCODER, "NLM-3", names.OVERLAPPING, "true", 0.01, declared.DEBIASED, "ratio")
     rows = [
@@ -547,20 +561,14 @@ def test_companions_are_as_many_as_one_topic_has_pairs() -> None:
     corpus = kinships.Corpus("here", documents, words, np.zeros(6, bool), {"true": topics})
     together = word_pairs.cooccurrences(documents, 6)
     groups = kinships.companions(corpus, topics, 0.4, together).groups  # three words of a topic
-    assert [np.triu(groups[name]).sum() for name in ("same_topic", "top_cooccur", "top_unrelated")] == [
-        6,
-        3,
-        0,
-    ]
+    assert [np.triu(groups[name]).sum() for name in ("same_topic", "top_cooccur", "top_unrelated")] == [6, 3, 0]
     assert groups["all"].sum() == 30
 
 
 # --- the study ------------------------------------------------------------------------------------------
 
 
-def test_stand_ins_are_named_as_such_and_nothing_else_was_measured(
-    smoke_of: Callable[[str], Workspace],
-) -> None:
+def test_stand_ins_are_named_as_such_and_nothing_else_was_measured(smoke_of: Callable[[str], Workspace]) -> None:
     tables = smoke_of("topic").path / "data/tables/topic"
     kinship = pl.read_parquet(tables / "topic-language/kinship.parquet")
     assert kinship["is_standin"].all() and set(kinship["model"]) == {"NLM-0", "NLM-1", "NLM-2", "NLM-3"}

@@ -26,12 +26,7 @@ FORMS = {
     "uniform": {"embedding": "one_hot", "attention": "uniform", "values": "trained", "bias": "none"},
     "frozen": {"embedding": "one_hot", "attention": "trained", "values": "frozen", "bias": "none"},
     "embeddings": {"embedding": "trained", "attention": "trained", "values": "trained", "bias": "trained"},
-    "embeddings alone": {
-        "embedding": "trained",
-        "attention": "uniform",
-        "values": "identity",
-        "bias": "frozen",
-    },
+    "embeddings alone": {"embedding": "trained", "attention": "uniform", "values": "identity", "bias": "frozen"},
 }
 
 
@@ -42,9 +37,7 @@ def spec(form: str, width: int = 7, symbols: int = 7) -> one_layer.Spec:
 def weights(shape: one_layer.Spec, replicas: int = 2) -> dict[str, torch.Tensor]:
     rng = np.random.default_rng(0)
     named = one_layer.shapes(shape)
-    return {
-        name: torch.from_numpy(rng.normal(size=(replicas, *size))).float() for name, size in named.items()
-    }
+    return {name: torch.from_numpy(rng.normal(size=(replicas, *size))).float() for name, size in named.items()}
 
 
 def frozen(shape: one_layer.Spec) -> torch.Tensor:
@@ -55,11 +48,7 @@ def frozen(shape: one_layer.Spec) -> torch.Tensor:
 
 
 def plain(
-    shape: one_layer.Spec,
-    p: dict[str, torch.Tensor],
-    table: torch.Tensor,
-    ids: torch.Tensor,
-    is_key: torch.Tensor,
+    shape: one_layer.Spec, p: dict[str, torch.Tensor], table: torch.Tensor, ids: torch.Tensor, is_key: torch.Tensor
 ) -> torch.Tensor:
     """Return (N, V): the outputs of all positions of one document, with N x N scores, as the thesis writes them."""
     X = torch.nn.functional.one_hot(ids, shape.symbols).T.float()
@@ -129,9 +118,7 @@ def test_what_can_be_recorded() -> None:
 
 
 def test_runs_of_one_stream_share_their_first_values() -> None:
-    alone, joint = (
-        one_layer.initial(spec(form), np.random.default_rng(3)) for form in ("uniform", "one-hot")
-    )
+    alone, joint = (one_layer.initial(spec(form), np.random.default_rng(3)) for form in ("uniform", "one-hot"))
     assert (alone["attn.W_V"] == joint["attn.W_V"]).all()
     assert not joint["attn.b_K"].any() and abs(joint["attn.W_K"].std() - 0.7) < 0.2
 
@@ -150,18 +137,20 @@ def test_the_loss_is_the_mean_over_masked_positions(loss: str, form: str) -> Non
     if form == "uniform":
         questions = language.by_document(questions)
     data = {
-        "counts": questions.counts.astype(np.uint8), "shown": questions.shown.astype(np.uint8),
+        "counts": questions.counts.astype(np.uint8),
+        "shown": questions.shown.astype(np.uint8),
         "labels": questions.labels.astype(np.uint8),
         "first": np.searchsorted(questions.document, np.arange(10)),
-    }  # fmt: skip
+    }
     settings = {"cells": [{"loss": loss, "l2": 0.01}], "uniform": form == "uniform"}
     goal = objective.Objective(data, settings)
     shape = spec(form)
     params = weights(shape)
     chosen = [np.array([4, 1, 7]), np.array([0, 2, 3])]
     batch = {
-        name: torch.from_numpy(array) for name, array in goal.collate([0, 0], chosen, [lambda: None] * 2).items()  # type: ignore[list-item]
-    }  # fmt: skip
+        name: torch.from_numpy(array)
+        for name, array in goal.collate([0, 0], chosen, [lambda: None] * 2).items()  # type: ignore[list-item]
+    }
 
     def forward(*arguments: Any, **named: Any) -> Any:
         return one_layer.forward(shape, params, EMPTY, *arguments, **named)
@@ -190,9 +179,11 @@ def test_cells_of_one_ensemble_have_their_own_losses() -> None:
     made, at, shown = documents(6)
     questions = language.questions(made, at, shown, 3, 2, released=False)
     data = {
-        "counts": questions.counts, "shown": questions.shown, "labels": questions.labels.astype(np.uint8),
+        "counts": questions.counts,
+        "shown": questions.shown,
+        "labels": questions.labels.astype(np.uint8),
         "first": np.searchsorted(questions.document, np.arange(7)),
-    }  # fmt: skip
+    }
     cells = [{"loss": "ce", "l2": 0.0}, {"loss": "sq_mean", "l2": 0.0}, {"loss": "sq_sum", "l2": 0.1}]
     shape = spec("one-hot")
     params = {name: value[:1].expand(3, *value.shape[1:]) for name, value in weights(shape, 1).items()}
@@ -214,9 +205,7 @@ def test_cells_of_one_ensemble_have_their_own_losses() -> None:
     assert together[2] == pytest.approx(7 * together[1] + 0.1 * squares, rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    "member", ["topic-frozen-adam", JOINT_ADAM, "topic-embeddings-all-sgd-sq", "topic-block-sq"]
-)
+@pytest.mark.parametrize("member", ["topic-frozen-adam", JOINT_ADAM, "topic-embeddings-all-sgd-sq", "topic-block-sq"])
 def test_a_member_takes_steps_and_frozen_parts_stay(member: str, tmp_path: Path) -> None:
     params = load_study("topic", "smoke")
     entry = next(run.members[member] for run in params.runs.values() if member in run.members)

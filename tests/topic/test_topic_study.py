@@ -43,9 +43,13 @@ def made() -> dict[str, pl.DataFrame]:
     ]
     moments = {"mean_sum_p2": 0.5537, "share_2_to_4": 0.834, "mean_len": 125.0, "mean_entropy": 0.8465}
     printed = {
-        "source": "Li 2025, Table 2.1", "run": "Table 2.1, adam", "lr": list(declared.RATES), "same_word": 0.00759,
-        "same_topic": 0.0108, "diff_topic": 0.00689,
-    }  # fmt: skip
+        "source": "Li 2025, Table 2.1",
+        "run": "Table 2.1, adam",
+        "lr": list(declared.RATES),
+        "same_word": 0.00759,
+        "same_topic": 0.0108,
+        "diff_topic": 0.00689,
+    }
     cells = [
         ("pretrained", "minilm", embedding, row, column, kin, 0.6 if kin else 0.1)
         for embedding in ("word table", "layer output")
@@ -76,10 +80,7 @@ def gates(tables: dict[str, pl.DataFrame]) -> list[Any]:
 
 
 def judged(tables: dict[str, pl.DataFrame]) -> dict[str, tuple[float | None, str]]:
-    return {
-        f"{g.claim}, {g.gate}": (g.measured and g.measured.value, g.verdict("paper")[0])
-        for g in gates(tables)
-    }
+    return {f"{g.claim}, {g.gate}": (g.measured and g.measured.value, g.verdict("paper")[0]) for g in gates(tables)}
 
 
 def test_every_gate_holds_where_everything_does() -> None:
@@ -100,9 +101,15 @@ def test_a_comparison_that_is_none_lets_its_gates_fall(column: str) -> None:
 
 @pytest.mark.parametrize(
     ("table", "column"),
-    [("closed_form", "solver_gap"), ("closed_form", "diag_mean"), ("pair_shares", "pair_share"),
-     ("doc_moments", "mean_len"), ("averages", "same_word"), ("word_map", "cosine")],
-)  # fmt: skip
+    [
+        ("closed_form", "solver_gap"),
+        ("closed_form", "diag_mean"),
+        ("pair_shares", "pair_share"),
+        ("doc_moments", "mean_len"),
+        ("averages", "same_word"),
+        ("word_map", "cosine"),
+    ],
+)
 def test_a_table_with_no_number_lets_gates_fall(table: str, column: str) -> None:
     tables = made()
     spoilt = tables | {table: tables[table].with_columns(pl.lit(float("nan")).alias(column))}
@@ -150,9 +157,20 @@ def group(run: str, held: list[float], diverged: int = 0, loss: str = "ce") -> m
     entry = {"cells": {"ce": {"loss": loss, "l2": 0.0}}, "masking": "thesis"}
     many, spec = len(held), SimpleNamespace(symbols=101)
     made = models.Group(
-        run, "ce", 0.01, entry, spec, {}, {}, torch.zeros(0), list(range(many)),  # type: ignore[arg-type]
-        list(range(many, many + diverged)), list(range(many)), np.array(held), np.ones(many, bool),
-    )  # fmt: skip
+        run,
+        "ce",
+        0.01,
+        entry,
+        spec,
+        {},
+        {},
+        torch.zeros(0),
+        list(range(many)),  # type: ignore[arg-type]
+        list(range(many, many + diverged)),
+        list(range(many)),
+        np.array(held),
+        np.ones(many, bool),
+    )
     return replace(made, learned=models.learned(made.held, made.ignorant, 0.01))
 
 
@@ -181,8 +199,7 @@ def test_models_that_did_not_learn_or_diverged_are_left_out() -> None:
 
 def test_what_is_lost_is_a_share_of_what_can_be_saved() -> None:
     both = [
-        group(run, [loss] * 6, loss="sq_sum")
-        for run, loss in ((names.FROZEN_ADAM, 0.95), (names.JOINT_ADAM, 0.89))
+        group(run, [loss] * 6, loss="sq_sum") for run, loss in ((names.FROZEN_ADAM, 0.95), (names.JOINT_ADAM, 0.89))
     ]
     own = context(declared.FROZEN_COST["sq"])
     found = Measurements(own)

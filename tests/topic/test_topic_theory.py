@@ -44,15 +44,24 @@ from schemas.claims import FAILS, HOLDS
 NAN = float("nan")
 USUAL = Masking(0.15, 0.1, 0.1)
 MODULES: dict[str, Any] = {
-    names.MASKING: masking, names.OPTIMAL_SET: optimal_set, names.VANISHING: vanishing,
-    names.OPTIMAL_ATTENTION: attention, names.FREE_ATTENTION: free_attention, names.OPTIMAL_EMBEDDINGS: embeddings,
-    names.GRADIENTS: gradients, names.FLOORS: floors, names.MISPRINTS: misprints,
-}  # fmt: skip
+    names.MASKING: masking,
+    names.OPTIMAL_SET: optimal_set,
+    names.VANISHING: vanishing,
+    names.OPTIMAL_ATTENTION: attention,
+    names.FREE_ATTENTION: free_attention,
+    names.OPTIMAL_EMBEDDINGS: embeddings,
+    names.GRADIENTS: gradients,
+    names.FLOORS: floors,
+    names.MISPRINTS: misprints,
+}
 # At scale quick, less of what decides no name of a check.
 LESS = {
-    names.MASKING: {"tokens": 20000}, names.OPTIMAL_SET: {"members": 2}, names.FREE_ATTENTION: {"starts": 1},
-    names.GRADIENTS: {"starts": 1, "documents": 20}, names.FLOORS: {"documents": 200},
-}  # fmt: skip
+    names.MASKING: {"tokens": 20000},
+    names.OPTIMAL_SET: {"members": 2},
+    names.FREE_ATTENTION: {"starts": 1},
+    names.GRADIENTS: {"starts": 1, "documents": 20},
+    names.FLOORS: {"documents": 200},
+}
 
 
 def entries(scale: str) -> dict[str, Any]:
@@ -115,19 +124,19 @@ def test_defaults_of_the_chapter() -> None:
     known = Population(10, 10, 2, USUAL)
     assert np.round(known.constants[:3], 8).tolist() == [0.00144509, 7.33333333, 1.15606936]
     W = known.block_VxV
-    assert [round(float(W[at]), 10) for at in ((1, 0), (1, 100), (1, 2))] == [
-        0.0541907514, -0.0075867052, 0.1080202312,
-    ]  # fmt: skip
+    assert [round(float(W[at]), 10) for at in ((1, 0), (1, 100), (1, 2))] == [0.0541907514, -0.0075867052, 0.1080202312]
     assert round(float(np.linalg.norm(W)), 4) == 3.5327 and (W[0] == 0).all()
 
 
 @pytest.mark.parametrize(
     ("tau", "gammas", "band"),
     [
-        (20, (53.3, 60.2), (35.7, 87.5)), (40, (66.3, 75.1), (48.6, 92.9)), (60, (72.1, 81.7), (55.0, 95.0)),
+        (20, (53.3, 60.2), (35.7, 87.5)),
+        (40, (66.3, 75.1), (48.6, 92.9)),
+        (60, (72.1, 81.7), (55.0, 95.0)),
         (80, (75.3, 85.3), (58.8, 96.1)),
     ],
-)  # fmt: skip
+)
 def test_optima_of_the_figures(tau: int, gammas: tuple[float, float], band: tuple[float, float]) -> None:
     """Chapter 4.7: optimal gamma, and the gamma of the lowest hundredth of a landscape's range."""
     known = Population(100, 300, tau, USUAL)
@@ -144,17 +153,9 @@ def test_optima_of_the_figures(tau: int, gammas: tuple[float, float], band: tupl
 def test_bounds_of_the_theorems() -> None:
     """Chapter 5.5, with the usual masking."""
     block = stage_two.interval(Population(100, 300, 2, USUAL), "block")
-    assert np.round([block.printed, block.proof, block.high / 100], 5).tolist() == [
-        0.57734,
-        0.37133,
-        5866.66667,
-    ]
+    assert np.round([block.printed, block.proof, block.high / 100], 5).tolist() == [0.57734, 0.37133, 5866.66667]
     diagonal = stage_two.interval(Population(1, 300, 1, USUAL), "diag")
-    assert [round(diagonal.printed, 3), round(diagonal.high, 3), round(diagonal.ratio, 7)] == [
-        2.64,
-        986.866,
-        0.0038665,
-    ]
+    assert [round(diagonal.printed, 3), round(diagonal.high, 3), round(diagonal.ratio, 7)] == [2.64, 986.866, 0.0038665]
 
 
 def test_losses_by_going_through_everything() -> None:
@@ -170,28 +171,20 @@ def test_losses_by_going_through_everything() -> None:
                 continue
             for shown in words:
                 weights = [1.0] + [
-                    beta if key == shown else alpha if (key - 1) // 2 == (shown - 1) // 2 else 1.0
-                    for key in words
+                    beta if key == shown else alpha if (key - 1) // 2 == (shown - 1) // 2 else 1.0 for key in words
                 ]
                 z = sum(weight * part for weight, part in zip(weights, share, strict=True))
                 y = [weight * part / z for weight, part in zip(weights, share, strict=True)]
                 chance = (0.1 * (shown == label) + 0.1 / 6) / (3 * 4)
                 for kind in total:
                     output = [
-                        c3
-                        * (
-                            y[w]
-                            if kind == "diag"
-                            else (y[2 * ((w - 1) // 2) + 1] + y[2 * ((w - 1) // 2) + 2]) / 2
-                        )
+                        c3 * (y[w] if kind == "diag" else (y[2 * ((w - 1) // 2) + 1] + y[2 * ((w - 1) // 2) + 2]) / 2)
                         - c1 * y[0]
                         for w in words
                     ]
                     total[kind] += chance * sum((output[w - 1] - (w == label)) ** 2 for w in words)
     assert stage_two.block_loss(known, alpha, beta, "consistent") == pytest.approx(total["block"], abs=1e-14)
-    assert stage_two.diagonal_loss(known, alpha, beta, "consistent") == pytest.approx(
-        total["diag"], abs=1e-14
-    )
+    assert stage_two.diagonal_loss(known, alpha, beta, "consistent") == pytest.approx(total["diag"], abs=1e-14)
 
 
 def test_floors_of_the_chapter() -> None:
@@ -242,17 +235,12 @@ def test_exact_sums_are_enumerations(known: Population, alpha: float, beta: floa
         assert stage_two.block_loss(known, alpha, beta, variant) == pytest.approx(same, abs=1e-13)
 
 
-@given(
-    st.integers(10, 10**6), st.integers(10, 400), st.floats(0.05, 0.3), st.sampled_from(stage_two.VARIANTS)
-)
+@given(st.integers(10, 10**6), st.integers(10, 400), st.floats(0.05, 0.3), st.sampled_from(stage_two.VARIANTS))
 @settings(max_examples=20, deadline=None)
 def test_two_ways_to_an_optimum(topics: int, v: int, tau: float, variant: str) -> None:
     known = Population(topics, v, max(2, int(tau * topics)), USUAL)
     for kind in stage_two.KINDS:
-        one, two = (
-            stage_two.numeric_optimum(known, kind, variant),
-            stage_two.exact_optimum(known, kind, variant),
-        )
+        one, two = (stage_two.numeric_optimum(known, kind, variant), stage_two.exact_optimum(known, kind, variant))
         assert float(one.gamma) == pytest.approx(float(two.gamma), rel=1e-3)
         assert float(one.loss) == pytest.approx(float(two.loss), abs=1e-12)
     quartic = stage_two.stationarity(known, variant)
@@ -268,16 +256,17 @@ def test_rectangles_cover_the_grid_with_the_class_of_every_point() -> None:
     loss = np.log10(axis[:, None]) ** 2 + np.abs(np.log10(axis))
     rectangles = figures.rectangles(loss, axis)
     width, height = (
-        np.log10(rectangles[f"{side}2"].to_numpy() / rectangles[side].to_numpy())
-        for side in ("alpha", "beta")
+        np.log10(rectangles[f"{side}2"].to_numpy() / rectangles[side].to_numpy()) for side in ("alpha", "beta")
     )
     assert (width * height).sum() == pytest.approx(16) and rectangles.height < loss.size
     step = (loss.max() - loss.min()) / figures.CLASSES
     for (i, j), value in np.ndenumerate(loss):
         at = rectangles.filter(
-            pl.col("alpha") <= axis[i] * 1.001, pl.col("alpha2") >= axis[i] * 0.999,
-            pl.col("beta") <= axis[j] * 1.001, pl.col("beta2") >= axis[j] * 0.999,
-        )  # fmt: skip
+            pl.col("alpha") <= axis[i] * 1.001,
+            pl.col("alpha2") >= axis[i] * 0.999,
+            pl.col("beta") <= axis[j] * 1.001,
+            pl.col("beta2") >= axis[j] * 0.999,
+        )
         assert (np.abs(at["loss"].to_numpy() - value) < step * 0.501).any()
 
 
@@ -291,9 +280,7 @@ def test_contours_are_closed_lines_at_their_level() -> None:
     steps = np.diff(np.log10(contour.select("alpha", "beta").to_numpy()), axis=0)
     assert np.hypot(*steps.T).max() < 0.1
     two = figures.contour(np.abs(t[:, None]) + 0 * t, axis, 0.5)  # a band, from edge to edge
-    assert (
-        two["line"].n_unique() == 2 and np.abs(np.abs(np.log10(two["alpha"].to_numpy())) - 0.5).max() < 0.02
-    )
+    assert two["line"].n_unique() == 2 and np.abs(np.abs(np.log10(two["alpha"].to_numpy())) - 0.5).max() < 0.02
 
 
 def test_tables_of_landscapes() -> None:
@@ -325,9 +312,7 @@ def at_quick() -> tuple[pl.DataFrame, pl.DataFrame]:
 def test_a_check_that_fails_lets_its_gate_fall_alone(at_quick: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     rows, table = at_quick
     gates = told(rows, table)
-    failed = {
-        name: gate.verdict("quick")[1] for name, gate in gates.items() if gate.verdict("quick")[0] != HOLDS
-    }
+    failed = {name: gate.verdict("quick")[1] for name, gate in gates.items() if gate.verdict("quick")[0] != HOLDS}
     assert failed == {}
     assert {gate.claim for gate in gates.values()} == {"1", "2", "3", "4", "5", "6", "7", "27"}
     for check, claim, part in rows.unique(["claim", "part"]).select("check", "claim", "part").iter_rows():
@@ -344,9 +329,7 @@ def test_a_check_of_no_gate_and_a_gate_without_checks_are_refused(
     at_quick: tuple[pl.DataFrame, pl.DataFrame], part: str, message: str
 ) -> None:
     rows, table = at_quick
-    moved = rows.with_columns(
-        part=pl.when(pl.col("check") == "assumption.v").then(pl.lit(part)).otherwise("part")
-    )
+    moved = rows.with_columns(part=pl.when(pl.col("check") == "assumption.v").then(pl.lit(part)).otherwise("part"))
     with pytest.raises(SandglassError, match=message):
         told(moved, table)
 
@@ -358,24 +341,27 @@ def test_gates_fall_with_each_of_their_rows(at_quick: tuple[pl.DataFrame, pl.Dat
     kept = {name for name in told(rows, table) if "Figures" in name or name.startswith(("4, γ", "6,"))}
     assert fallen == set(told(rows, table)) - kept
     read = {
-        "gamma_star": 4, "ratio_high": 1, "beta_low": 4, "gamma_gap": 1, "alpha_low": 1, "alpha_high": 1,
-        "beta_high": 1, "gamma_low": 2, "gamma_high": 1,
-    }  # fmt: skip
+        "gamma_star": 4,
+        "ratio_high": 1,
+        "beta_low": 4,
+        "gamma_gap": 1,
+        "alpha_low": 1,
+        "alpha_high": 1,
+        "beta_high": 1,
+        "gamma_low": 2,
+        "gamma_high": 1,
+    }
     for column, gates in read.items():
         for value in (NAN, None):
             first = pl.int_range(pl.len()).over("kind") == 1
-            spoilt = table.with_columns(
-                pl.when(first).then(pl.lit(value, pl.Float64)).otherwise(column).alias(column)
-            )
+            spoilt = table.with_columns(pl.when(first).then(pl.lit(value, pl.Float64)).otherwise(column).alias(column))
             fallen = {name for name, gate in told(rows, spoilt).items() if gate.verdict("quick")[0] == FAILS}
             assert len(fallen) in range(1, gates + 1), (column, value, fallen)
     outside = table.with_columns(inside=~pl.col("inside"))
     assert sum(gate.verdict("quick")[0] == FAILS for gate in told(rows, outside).values()) == 2
 
 
-def test_printed_forms_have_an_erratum_and_one_that_holds(
-    at_quick: tuple[pl.DataFrame, pl.DataFrame],
-) -> None:
+def test_printed_forms_have_an_erratum_and_one_that_holds(at_quick: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     rows = at_quick[0].filter(pl.col("erratum") != "")
     assert {constructions.ERRATUM.format(name) for name in constructions.SLIPS} == set(rows["erratum"])
     for form in ("printed", "corrected"):

@@ -17,20 +17,31 @@ BLOCKS = {"same_word": 0.0065, "same_topic_diff_word": 0.0105, "diff_topic": 0.0
 DIAGONAL = {"same_word": 0.09, "same_topic_diff_word": 0.0018, "diff_topic": 0.0026}
 LONG = [declared.EVEN[run, "sq"] for run in declared.LONG.values()]
 RATIOS = {  # of stand-ins, by who is measured and what
-    ("NLM-0", declared.DEBIASED): 1.0, ("NLM-0", declared.RAW): 1.05, ("NLM-0", declared.OUTPUT): 1.0,
-    ("NLM-1", declared.DEBIASED): 4.0, ("NLM-2", declared.DEBIASED): 1.5, ("NLM-3", declared.DEBIASED): 1.2,
+    ("NLM-0", declared.DEBIASED): 1.0,
+    ("NLM-0", declared.RAW): 1.05,
+    ("NLM-0", declared.OUTPUT): 1.0,
+    ("NLM-1", declared.DEBIASED): 4.0,
+    ("NLM-2", declared.DEBIASED): 1.5,
+    ("NLM-3", declared.DEBIASED): 1.2,
     ("NLM-3", declared.OUTPUT): 2.5,
-}  # fmt: skip
+}
 HOLD: dict[Comparison, float] = {  # the value of each that is no share of models
-    **dict.fromkeys(declared.EVEN.values(), 0.11), **dict.fromkeys(LONG, 0.75),
-    **dict.fromkeys(declared.COLUMNS.values(), 0.95), declared.COLUMNS["topic-joint-adam", "ce"]: 0.2,
-    **dict.fromkeys(declared.MOVED.values(), 5.0), **dict.fromkeys(declared.BLOCK_LEAD.values(), 9.0),
-    declared.BLOCK_MEAN["uniform attention"]: 0.0055, declared.BLOCK_MEAN["attention trained"]: 0.0065,
+    **dict.fromkeys(declared.EVEN.values(), 0.11),
+    **dict.fromkeys(LONG, 0.75),
+    **dict.fromkeys(declared.COLUMNS.values(), 0.95),
+    declared.COLUMNS["topic-joint-adam", "ce"]: 0.2,
+    **dict.fromkeys(declared.MOVED.values(), 5.0),
+    **dict.fromkeys(declared.BLOCK_LEAD.values(), 9.0),
+    declared.BLOCK_MEAN["uniform attention"]: 0.0055,
+    declared.BLOCK_MEAN["attention trained"]: 0.0065,
     declared.INITIAL: 0.0006,
     **dict(zip(declared.DIAGONAL.values(), (2.0, 1.1, 1.1, 2.0), strict=True)),
-    **dict.fromkeys((*declared.FROZEN_COST.values(), *declared.ALONE_COST.values()), 0.01), declared.SELF_MATCHED: 0.3,
-    declared.THEOREM_SUMS["block_sum_same"]: 1.13, declared.THEOREM_SUMS["block_sum_diff"]: 0.0,
-    **dict.fromkeys(declared.CAPTION.values(), 0.002), **dict.fromkeys(declared.RIGHT.values(), 0.0035),
+    **dict.fromkeys((*declared.FROZEN_COST.values(), *declared.ALONE_COST.values()), 0.01),
+    declared.SELF_MATCHED: 0.3,
+    declared.THEOREM_SUMS["block_sum_same"]: 1.13,
+    declared.THEOREM_SUMS["block_sum_diff"]: 0.0,
+    **dict.fromkeys(declared.CAPTION.values(), 0.002),
+    **dict.fromkeys(declared.RIGHT.values(), 0.0035),
     **{comparison: BLOCKS[kind] for (kind, _), comparison in declared.SHIFTED.items()},
     **{comparison: DIAGONAL[kind] for (kind, _), comparison in declared.SIZES.items()},
     **{
@@ -38,16 +49,13 @@ HOLD: dict[Comparison, float] = {  # the value of each that is no share of model
         for kin, comparison in declared.KINSHIP.items()
     },
     **dict.fromkeys(declared.COMPANIONS.values(), 0.05),
-    **{
-        comparison: 1.0 if own.model == declared.RANDOM else 1.3
-        for own, comparison in declared.QUOTIENTS.items()
-    },
+    **{comparison: 1.0 if own.model == declared.RANDOM else 1.3 for own, comparison in declared.QUOTIENTS.items()},
     **dict.fromkeys(declared.FALLS.values(), -0.05),
     **{
         comparison: 0.05 if what == "cosine" else -0.002
         for (_, what, _), comparison in declared.OVER_COMPANIONS.items()
     },
-}  # fmt: skip
+}
 
 
 def comparisons(

@@ -67,9 +67,7 @@ def test_what_is_set_already_stays(surroundings: Path, monkeypatch: pytest.Monke
     assert variables() == arithmetic.SET | {"MKL_CBWR": "COMPATIBLE"}
 
 
-@pytest.mark.parametrize(
-    ("machine", "text"), [("x86_64", "flags : fpu sse2\n"), ("aarch64", AVX2), ("x86_64", None)]
-)
+@pytest.mark.parametrize(("machine", "text"), [("x86_64", "flags : fpu sse2\n"), ("aarch64", AVX2), ("x86_64", None)])
 def test_elsewhere_the_libraries_choose(
     surroundings: Path, monkeypatch: pytest.MonkeyPatch, machine: str, text: str | None
 ) -> None:
@@ -86,10 +84,7 @@ def test_the_libraries_do_as_they_are_told() -> None:
     own = arithmetic.SET | arithmetic.WIDER
     clean = {name: value for name, value in os.environ.items() if name not in own}
     done = subprocess.run(
-        [sys.executable, "-W", "error::ImportWarning", "-c", LOADED],
-        env=clean,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-W", "error::ImportWarning", "-c", LOADED], env=clean, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     capability, kernels, wide = json.loads(done.stdout)

@@ -30,9 +30,7 @@ def bench() -> ModuleType:
 
 
 @pytest.mark.parametrize(("prefixes", "longest"), [(False, 26), (True, 28)])
-def test_both_training_jobs_take_a_step(
-    bench: ModuleType, tmp_path: Path, prefixes: bool, longest: int
-) -> None:
+def test_both_training_jobs_take_a_step(bench: ModuleType, tmp_path: Path, prefixes: bool, longest: int) -> None:
     job = bench.job(tmp_path, prefixes)
     assert job.objective.data["lengths"].max() == longest
     assert job.header.batch == 100

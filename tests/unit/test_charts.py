@@ -54,9 +54,7 @@ charts.save(alt.Chart(data, title={title!r}).mark_point().encode(x="x"), data, p
 
 def test_the_png_has_the_pixels_that_were_drawn() -> None:
     data = pl.DataFrame({"x": range(5)})
-    spec = charts.specification(
-        alt.Chart(data).mark_point(filled=True, opacity=0.5).encode(x="x", color="x:N")
-    )
+    spec = charts.specification(alt.Chart(data).mark_point(filled=True, opacity=0.5).encode(x="x", color="x:N"))
     drawn, packed = vl_convert.vegalite_to_png(spec, scale=charts.PNG_SCALE), charts.png(spec)
     with Image.open(io.BytesIO(drawn)) as image, Image.open(io.BytesIO(packed)) as kept:
         np.testing.assert_array_equal(np.asarray(image.convert("RGB")), np.asarray(kept))

@@ -48,12 +48,7 @@ def gate(measured: Measured | None, *conditions: Condition, **more: Any) -> Gate
     ("measured", "condition", "verdict", "reason"),
     [
         (Measured(0.3, 0.1, 0.45), Condition("hi", "<", 0.5), HOLDS, "upper end 0.45 < 0.5"),
-        (
-            Measured(0.3, 0.1, 0.6),
-            Condition("hi", "<", 0.5),
-            UNDECIDED,
-            "the interval 0.1 to 0.6 reaches across 0.5",
-        ),
+        (Measured(0.3, 0.1, 0.6), Condition("hi", "<", 0.5), UNDECIDED, "the interval 0.1 to 0.6 reaches across 0.5"),
         (Measured(0.7, 0.6, 0.8), Condition("hi", "<", 0.5), FAILS, "upper end 0.8, not < 0.5"),
         (Measured(0.7, 0.4, 0.8), Condition("value", ">", 0.5), UNDECIDED, None),
         (Measured(0.3), Condition("lo", ">", 0), FAILS, "lower end not defined"),
@@ -78,9 +73,12 @@ def test_one_condition_that_fails_is_enough_and_one_that_is_undecided_leaves_it_
 
 
 @given(
-    value=st.floats(-10, 10), below=st.floats(0, 5), above=st.floats(0, 5), bound=st.floats(-10, 10),
+    value=st.floats(-10, 10),
+    below=st.floats(0, 5),
+    above=st.floats(0, 5),
+    bound=st.floats(-10, 10),
     comparison=st.sampled_from(["<", "<=", ">", ">="]),
-)  # fmt: skip
+)
 def test_a_decided_verdict_is_that_of_every_number_in_the_interval(
     value: float, below: float, above: float, bound: float, comparison: str
 ) -> None:
@@ -146,7 +144,7 @@ def test_a_size_may_need_a_larger_scale_than_the_effect() -> None:
         ((Condition("value", ">=", 0), Condition("value", "<=", 0)), "exactly 0"),
         ((), ""),
     ],
-)  # fmt: skip
+)
 def test_a_bar_in_words_is_that_of_the_conditions(conditions: tuple[Condition, ...], words: str) -> None:
     assert verdicts.in_words(conditions) == words
     assert gate(Measured(1.0), *conditions).predicate == (f"p: {words}" if words else "p")
@@ -215,8 +213,11 @@ def test_table_and_metrics() -> None:
     assert frame["replicas_needed"].to_list()[:4] == [None, None, None, 65]
     assert frame.filter(gate="fails").row(0, named=True)["derivation"] == "6 / 2"
     expected = {
-        "1": "contradicted in part (1 of 2 gates)", "2": "not run", "3": "contradicted (1 gate)", "10": "not run",
-    }  # fmt: skip
+        "1": "contradicted in part (1 of 2 gates)",
+        "2": "not run",
+        "3": "contradicted (1 gate)",
+        "10": "not run",
+    }
     assert list(verdicts.as_metrics(frame).items()) == list(expected.items())
 
 
@@ -240,12 +241,7 @@ def test_the_schema_refuses_a_verdict_that_was_typed() -> None:
         ("not reproduced", "value 3.5, not <= 3.17", (3.5, 3.3, 3.8), FAILS),
         ("not reproduced", "value not defined", (None, None, None), FAILS),
         ("not tested at this scale", "run a is not there", (None, None, None), NOT_RUN),
-        (
-            "not tested at this scale",
-            "pilot: 0.6 of 2 models; a verdict needs 3",
-            (None, None, None),
-            TOO_FEW,
-        ),
+        ("not tested at this scale", "pilot: 0.6 of 2 models; a verdict needs 3", (None, None, None), TOO_FEW),
     ],
 )
 def test_an_older_set_is_judged_by_its_intervals(
@@ -268,9 +264,7 @@ def test_an_older_set_is_judged_by_its_intervals(
         ("accuracy of M1 is 0.97 ± 0.1", NUMBER, OUTSIDE),
     ],
 )
-def test_what_an_older_set_asks_for_at_least_is_a_published_bound(
-    predicate: str, form: str, size: str
-) -> None:
+def test_what_an_older_set_asks_for_at_least_is_a_published_bound(predicate: str, form: str, size: str) -> None:
     old = _old(value=1.0, lo=0.999, hi=1.0, predicate=predicate, published=0.97, reason="value 1 >= 0.97")
     frame = upgraded(old)
     tables.validate(frame, Claims, "claims")
@@ -301,9 +295,7 @@ def test_a_sentence_of_an_older_set_is_known_by_its_gate(gate: str, key: str) ->
         ("value 0.3 >= 0.2; value 0.3 <= 0.5", 0.1, "value >= 0.2 and value <= 0.5"),
     ],
 )
-def test_what_an_older_set_asks_of_the_ends_is_asked_of_the_value(
-    reason: str, lo: float | None, bound: str
-) -> None:
+def test_what_an_older_set_asks_of_the_ends_is_asked_of_the_value(reason: str, lo: float | None, bound: str) -> None:
     frame = upgraded(_old(value=0.3, lo=lo, hi=0.45, reason=reason))
     assert frame["bound"].item() == bound
 
@@ -311,9 +303,19 @@ def test_what_an_older_set_asks_of_the_ends_is_asked_of_the_value(
 def _old(**own: Any) -> pl.DataFrame:
     """A gate of a set that was frozen when claims had fewer columns."""
     row = {
-        "study": "s", "claim": "1", "gate": "g", "predicate": "p", "source": "s", "published": 2.27, "n": 10,
-        "excluded": 0, "excluded_reason": "", "scale_needed": "quick", "scale": "paper",
-        "verdict": "reproduced", "params_hash": "h",
-    }  # fmt: skip
+        "study": "s",
+        "claim": "1",
+        "gate": "g",
+        "predicate": "p",
+        "source": "s",
+        "published": 2.27,
+        "n": 10,
+        "excluded": 0,
+        "excluded_reason": "",
+        "scale_needed": "quick",
+        "scale": "paper",
+        "verdict": "reproduced",
+        "params_hash": "h",
+    }
     types = dict.fromkeys(("value", "lo", "hi"), pl.Float64) | {"n": pl.Int32, "excluded": pl.Int32}
     return pl.DataFrame([row | own], schema_overrides=types)

@@ -62,15 +62,9 @@ def built(
 
 
 def frames(
-    tmp_path: Path,
-    ours: pl.DataFrame,
-    rebuilt: pl.DataFrame,
-    tolerance: Tolerance = TRAINING,
-    claim: str | None = None,
+    tmp_path: Path, ours: pl.DataFrame, rebuilt: pl.DataFrame, tolerance: Tolerance = TRAINING, claim: str | None = None
 ) -> Comparison:
-    return built(
-        tmp_path, "t.parquet", lambda path, frame: tables.store(frame, path), ours, rebuilt, tolerance, claim
-    )
+    return built(tmp_path, "t.parquet", lambda path, frame: tables.store(frame, path), ours, rebuilt, tolerance, claim)
 
 
 def table(tmp_path: Path, rebuilt: pl.DataFrame) -> Comparison:
@@ -93,10 +87,7 @@ def test_last_bits_are_within_tolerance(changed: pl.Expr, column: str, tmp_path:
     assert (comparison.state, comparison.column) == (WITHIN, column)
     assert comparison.difference == pytest.approx(TOLERANCE / 2, rel=1e-2)
     assert comparison.tolerance == TOLERANCE and comparison.reason
-    assert (
-        compare(Path("t.parquet"), tmp_path / "ours", tmp_path / "rebuilt", TRAINING).reason
-        != comparison.reason
-    )
+    assert compare(Path("t.parquet"), tmp_path / "ours", tmp_path / "rebuilt", TRAINING).reason != comparison.reason
 
 
 @pytest.mark.parametrize(
@@ -169,9 +160,7 @@ def test_a_name_must_be_equal_to_the_digit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("rebuilt", "state"), [("87.2; 3 of 4", WITHIN), ("92.6; 3 of 4", DIFFERENT)])
-def test_a_text_that_prints_a_number_of_its_row_is_judged_by_that(
-    rebuilt: str, state: str, tmp_path: Path
-) -> None:
+def test_a_text_that_prints_a_number_of_its_row_is_judged_by_that(rebuilt: str, state: str, tmp_path: Path) -> None:
     """The value moved inside its interval; what is printed beside it is that value, in percent, or it is not."""
     here, remake = (
         pl.DataFrame({"value": [value], "lo": [0.5], "hi": [0.95], "text": [text]})
@@ -192,12 +181,7 @@ LEARNED = {"run": "a", "n": 3, "other": 1.0}
 @pytest.mark.parametrize(
     ("rebuilt", "tolerance", "state", "text"),
     [
-        (
-            {"value": 0.21, "lo": -0.55, "hi": 0.73},
-            TRAINING,
-            INSIDE,
-            "a 0.44 [-0.31, 0.88] → 0.21 [-0.55, 0.73]",
-        ),
+        ({"value": 0.21, "lo": -0.55, "hi": 0.73}, TRAINING, INSIDE, "a 0.44 [-0.31, 0.88] → 0.21 [-0.55, 0.73]"),
         ({"value": 0.441}, TRAINING, WITHIN, ""),
         ({"value": -0.61, "lo": -0.9, "hi": -0.31}, TRAINING, INSIDE, "1 moved inside their intervals"),
         ({"value": -0.62, "lo": -0.9, "hi": -0.32}, TRAINING, DIFFERENT, "-0.62 [-0.9, -0.32] rebuilt"),
@@ -208,16 +192,9 @@ LEARNED = {"run": "a", "n": 3, "other": 1.0}
         ({"value": 0.21, "lo": -0.55, "hi": 0.73, "n": 4}, TRAINING, DIFFERENT, "n differs"),
     ],
 )
-@pytest.mark.parametrize(
-    "names", [("value", "lo", "hi"), ("variation_mean", "ci_lo", "ci_hi"), ("x", "x_lo", "x_hi")]
-)
+@pytest.mark.parametrize("names", [("value", "lo", "hi"), ("variation_mean", "ci_lo", "ci_hi"), ("x", "x_lo", "x_hi")])
 def test_a_statistic_is_judged_by_its_interval(
-    names: tuple[str, ...],
-    rebuilt: dict[str, Any],
-    tolerance: Tolerance,
-    state: str,
-    text: str,
-    tmp_path: Path,
+    names: tuple[str, ...], rebuilt: dict[str, Any], tolerance: Tolerance, state: str, text: str, tmp_path: Path
 ) -> None:
     new = dict(zip(STATISTIC, names, strict=True))
     here, remake = (
@@ -246,9 +223,7 @@ def test_each_table_with_an_interval_says_what_it_is_of() -> None:
         if isinstance(model, type) and issubclass(model, pa.DataFrameModel)
     ]
     columns = {f"{model.__module__}.{model.__name__}": {*model.to_schema().columns} for model in models}
-    having = {
-        name: each for name, each in columns.items() if {"lo", "hi"} <= each or {"ci_lo", "ci_hi"} <= each
-    }
+    having = {name: each for name, each in columns.items() if {"lo", "hi"} <= each or {"ci_lo", "ci_hi"} <= each}
     assert len(having) >= 10
     assert [name for name, each in having.items() if not each & {*POINTS}] == []
 
@@ -256,11 +231,22 @@ def test_each_table_with_an_interval_says_what_it_is_of() -> None:
 # --- claims and theory ----------------------------------------------------------------------------
 
 GATE = {
-    "claim": "3", "gate": "M1", "statement": "More than 0.5 (Figure 10).", "bound": "value > 0.5", "value": 0.8,
-    "lo": 0.6, "hi": 0.9, "n": 5, "excluded": 0, "excluded_reason": "", "verdict": "holds",
-    "size": "inside our interval", "replicas_needed": None, "reason": "value 0.8 > 0.5; lower end 0.6 > 0.5",
+    "claim": "3",
+    "gate": "M1",
+    "statement": "More than 0.5 (Figure 10).",
+    "bound": "value > 0.5",
+    "value": 0.8,
+    "lo": 0.6,
+    "hi": 0.9,
+    "n": 5,
+    "excluded": 0,
+    "excluded_reason": "",
+    "verdict": "holds",
+    "size": "inside our interval",
+    "replicas_needed": None,
+    "reason": "value 0.8 > 0.5; lower end 0.6 > 0.5",
     "params_hash": "x",
-}  # fmt: skip
+}
 ALONE = {"gate": "theorem", "value": 0.8, "lo": None, "hi": None, "n": None, "reason": "value 0.8 > 0.5"}
 LOOSE = ALONE | {"bound": "value < 100", "value": 6.0, "reason": "value 6 < 100"}
 MOVED = {"value": 0.7, "lo": 0.55, "hi": 0.85, "reason": "value 0.7 > 0.5; lower end 0.55 > 0.5"}
@@ -292,21 +278,31 @@ def claims(*rows: dict[str, Any]) -> pl.DataFrame:
         ({}, {"verdict": "fails"}, DIFFERENT, "1 turned: 3 M1 holds → fails"),
         ({}, {"size": "outside our interval"}, DIFFERENT, "1 turned: 3 M1 inside our interval → outside"),
         ({}, MOVED | {"params_hash": "y"}, DIFFERENT, "other parameters"),
-        (ALONE, {"value": 0.86, "reason": "value 0.86 > 0.5"}, INSIDE,
-         "1 moved on the same side of their bounds: 3 theorem 0.8 → 0.86"),
-        (LOOSE, {"value": 10.0, "reason": "value 10 < 100"},
-         INSIDE, "3 theorem 6 → 10"),
-        (LOOSE, {"value": 12.0, "reason": "value 12 < 100"},
-         DIFFERENT, "value 6 here, 12 rebuilt"),
+        (
+            ALONE,
+            {"value": 0.86, "reason": "value 0.86 > 0.5"},
+            INSIDE,
+            "1 moved on the same side of their bounds: 3 theorem 0.8 → 0.86",
+        ),
+        (LOOSE, {"value": 10.0, "reason": "value 10 < 100"}, INSIDE, "3 theorem 6 → 10"),
+        (LOOSE, {"value": 12.0, "reason": "value 12 < 100"}, DIFFERENT, "value 6 here, 12 rebuilt"),
         (ALONE, {"value": 0.95, "reason": "value 0.95 > 0.5"}, DIFFERENT, "value 0.8 here, 0.95 rebuilt"),
         (ALONE, {"bound": "value > 0.51", "reason": "value 0.8 > 0.51"}, WITHIN, ""),
         (ALONE, {"bound": "value > 0.7"}, DIFFERENT, "bound 0.5 here, 0.7 rebuilt"),
-        (ALONE | {"bound": "value <= 1e-09", "value": 2.8e-12, "reason": "value 2.8e-12 <= 1e-09"},
-         {"value": 3.2e-12, "reason": "value 3.2e-12 <= 1e-09"}, WITHIN, ""),
-        (ALONE | {"verdict": "too few models", "value": None, "reason": "-0.04 of 2 models"},
-         {"reason": "0.21 of 2 models"}, INSIDE, "3 theorem (not tested)"),
+        (
+            ALONE | {"bound": "value <= 1e-09", "value": 2.8e-12, "reason": "value 2.8e-12 <= 1e-09"},
+            {"value": 3.2e-12, "reason": "value 3.2e-12 <= 1e-09"},
+            WITHIN,
+            "",
+        ),
+        (
+            ALONE | {"verdict": "too few models", "value": None, "reason": "-0.04 of 2 models"},
+            {"reason": "0.21 of 2 models"},
+            INSIDE,
+            "3 theorem (not tested)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_gate_of_a_claim(
     ours: dict[str, Any], rebuilt: dict[str, Any], state: str, text: str, tmp_path: Path
 ) -> None:
@@ -327,10 +323,18 @@ def test_the_claim_that_was_asked_for_decides(tmp_path: Path) -> None:
 
 
 CHECK = {
-    "theory": "t", "check": "residual", "statement": "The difference is 0.", "size": "n=3", "measured": 4e-15,
-    "comparison": "<=", "bound": 1e-9, "tolerance": None, "passed": True, "form": "",
+    "theory": "t",
+    "check": "residual",
+    "statement": "The difference is 0.",
+    "size": "n=3",
+    "measured": 4e-15,
+    "comparison": "<=",
+    "bound": 1e-9,
+    "tolerance": None,
+    "passed": True,
+    "form": "",
     "detail": "largest |p - p*| 4.66e-15, shares 0.25, 0.75 of 100",
-}  # fmt: skip
+}
 SHARE = {"check": "share", "measured": 0.95, "bound": 0.99, "detail": ""}
 
 
@@ -351,10 +355,14 @@ SHARE = {"check": "share", "measured": 0.95, "bound": 0.99, "detail": ""}
         (SHARE, {"measured": 0.9500001}, WITHIN, ""),
         (SHARE, {"measured": 0.96}, INSIDE, "share 0.95 → 0.96"),
         (SHARE, {"measured": 0.8}, DIFFERENT, "share: measured 0.95 here, 0.8 rebuilt"),
-        (SHARE | {"comparison": "within", "bound": 0.0, "tolerance": 1e-9, "measured": 4e-15},
-         {"measured": 6e-15}, WITHIN, ""),
+        (
+            SHARE | {"comparison": "within", "bound": 0.0, "tolerance": 1e-9, "measured": 4e-15},
+            {"measured": 6e-15},
+            WITHIN,
+            "",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_theory_check_is_judged_beside_its_bound(
     ours: dict[str, Any], rebuilt: dict[str, Any], state: str, text: str, tmp_path: Path
 ) -> None:
@@ -401,13 +409,14 @@ def test_nothing_to_compare_with(tmp_path: Path) -> None:
         ({}, {"diverged": {"0": 7}}, DIFFERENT),
     ],
 )
-def test_checkpoints(
-    arrays: dict[str, np.ndarray], header: dict[str, Any], state: str, tmp_path: Path
-) -> None:
+def test_checkpoints(arrays: dict[str, np.ndarray], header: dict[str, Any], state: str, tmp_path: Path) -> None:
     comparison = built(
-        tmp_path, "m.safetensors", lambda path, both: checkpoints.write(path, *both),
-        (ARRAYS, HEADER), (ARRAYS | arrays, HEADER | header),
-    )  # fmt: skip
+        tmp_path,
+        "m.safetensors",
+        lambda path, both: checkpoints.write(path, *both),
+        (ARRAYS, HEADER),
+        (ARRAYS | arrays, HEADER | header),
+    )
     assert comparison.state == state
 
 
@@ -424,9 +433,7 @@ def test_checkpoints(
 )
 def test_claims_as_metrics(old: str, new: str, state: str, tmp_path: Path) -> None:
     ours = json.dumps(CLAIMS)
-    comparison = built(
-        tmp_path, "claims.json", lambda path, text: path.write_text(text), ours, ours.replace(old, new)
-    )
+    comparison = built(tmp_path, "claims.json", lambda path, text: path.write_text(text), ours, ours.replace(old, new))
     assert comparison.state == state
 
 
@@ -448,12 +455,7 @@ def figure(folder: Path, values: list[float], title: str = "A", picture: bytes =
         ({"values": [1.0, 2.0 + 1e-9], "picture": b"2"}, b"1", WITHIN, "judged by its data"),
         ({"values": [1.0, 2.0], "picture": b"2"}, b"1", WITHIN, "which are identical"),
         ({"values": [1.0, 3.0], "picture": b"2"}, b"1", DIFFERENT, "judged by its data"),
-        (
-            {"values": [1.0, 2.0], "picture": b"2", "title": "B"},
-            b"1",
-            DIFFERENT,
-            "title differs: A here, B rebuilt",
-        ),
+        ({"values": [1.0, 2.0], "picture": b"2", "title": "B"}, b"1", DIFFERENT, "title differs: A here, B rebuilt"),
         ({"values": [1.0, 2.0], "picture": b"2"}, b"0", DIFFERENT, "not the picture that dvc.lock records"),
     ],
 )
@@ -497,24 +499,24 @@ def test_data_sets_of_a_chart_are_matched_by_their_use(tmp_path: Path) -> None:
 def test_a_description_is_judged_by_its_numbers(rebuilt: str, state: str, tmp_path: Path) -> None:
     here = "standard: ρ = 0.44 [−0.31, 0.88]; 3 of 4 by 12 %."
     comparison = built(
-        tmp_path, "f.vl.json", lambda path, text: path.write_text(json.dumps({"description": text})), here,
-        rebuilt, TRAINING,
-    )  # fmt: skip
+        tmp_path,
+        "f.vl.json",
+        lambda path, text: path.write_text(json.dumps({"description": text})),
+        here,
+        rebuilt,
+        TRAINING,
+    )
     assert comparison.state == state, comparison
 
 
 @pytest.mark.parametrize(("printed", "state"), [("0.29", INSIDE), ("0.33", DIFFERENT)])
 def test_a_description_prints_what_moved_in_the_data(printed: str, state: str, tmp_path: Path) -> None:
     def write(path: Path, row: tuple[dict[str, Any], str]) -> None:
-        path.write_text(
-            json.dumps({"description": f"56 tokens: {row[1]}.", "datasets": {"data-0": [row[0]]}})
-        )
+        path.write_text(json.dumps({"description": f"56 tokens: {row[1]}.", "datasets": {"data-0": [row[0]]}}))
 
     ours = {"value": 0.2497, "lo": 0.2, "hi": 0.4, "label": "0.95"}
     rebuilt = ours | {"value": 0.2855, "lo": 0.21}
     comparison = built(tmp_path, "f.vl.json", write, (ours, "0.25"), (rebuilt, printed), TRAINING)
     assert comparison.state == state, comparison
-    renamed = built(
-        tmp_path, "f.vl.json", write, (ours, "0.25"), (ours | {"label": "0.96"}, "0.25"), TRAINING
-    )
+    renamed = built(tmp_path, "f.vl.json", write, (ours, "0.25"), (ours | {"label": "0.96"}, "0.25"), TRAINING)
     assert renamed.state == DIFFERENT

@@ -90,9 +90,7 @@ def test_what_is_measured_is_what_the_interval_says(study: Declared) -> None:
         (measured, [], TOO_FEW),
     ],
 )
-def test_a_gate_takes_the_row_of_its_comparison(
-    study: Declared, table: Any, solved: list[float], verdict: str
-) -> None:
+def test_a_gate_takes_the_row_of_its_comparison(study: Declared, table: Any, solved: list[float], verdict: str) -> None:
     gate = evidence.gate(results(table(solved=solved)), "1", "solved", SOLVED, above(0.5), "A")
     assert gate.verdict("quick")[0] == verdict
     assert gate.predicate == "share of models whose accuracy is at least 0.9: deep: above 0.5"
@@ -130,9 +128,7 @@ def test_a_comparison_that_is_renamed_is_found_missing(study: Declared) -> None:
 def test_what_is_declared_is_measured(study: Declared) -> None:
     found = Measurements(context("run-plain", "run-deep"))
     found.add(SOLVED, SIX)
-    with pytest.raises(
-        SandglassError, match="'lost' is declared, its models are trained, and it was not measured"
-    ):
+    with pytest.raises(SandglassError, match="'lost' is declared, its models are trained, and it was not measured"):
         found.table()
     with pytest.raises(SandglassError, match="'solved' is measured twice"):
         found.add(SOLVED, OTHER)
@@ -148,11 +144,7 @@ def test_an_end_that_is_not_defined_never_passes(study: Declared) -> None:
 
 
 def test_arms_are_paired_only_by_what_they_share() -> None:
-    for shared, kind in (
-        (SEEDS, intervals.STUDENT),
-        (MODELS, intervals.STUDENT),
-        ("nothing", intervals.WELCH),
-    ):
+    for shared, kind in ((SEEDS, intervals.STUDENT), (MODELS, intervals.STUDENT), ("nothing", intervals.WELCH)):
         comparison = Comparison("c", "accuracy", MEAN_DIFFERENCE, EXPERIMENT, (PLAIN, DEEP), in_common=shared)
         assert comparisons.estimate(comparison, SIX, OTHER, confidence=0.95).kind == kind
     paired = Comparison("c", "accuracy", SHIFT, EXPERIMENT, (PLAIN, DEEP), in_common=SEEDS)

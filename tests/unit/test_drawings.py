@@ -50,12 +50,9 @@ def test_every_line_has_its_width() -> None:
     svg = f'<svg><text font-size="10px" font-weight="bold">AV</text><text {lines}</text><text>no size</text></svg>'
     drawing = drawings.finished(svg)
     measured = {
-        drawings.width(text, 10, bold)
-        for text, bold in [("AV", True), ("first", False), ("second & last", False)]
+        drawings.width(text, 10, bold) for text, bold in [("AV", True), ("first", False), ("second & last", False)]
     }
-    assert {*map(float, re.findall(r'textLength="([0-9.]+)"', drawing))} == {
-        round(each or 0, 1) for each in measured
-    }
+    assert {*map(float, re.findall(r'textLength="([0-9.]+)"', drawing))} == {round(each or 0, 1) for each in measured}
     assert re.sub(r' (textLength|lengthAdjust)="[^"]*"', "", drawing) == svg
     assert drawings.finished("<svg><text>a</text></svg>") == "<svg><text>a</text></svg>"
 
@@ -71,8 +68,6 @@ def test_what_is_left_out_is_not_seen() -> None:
     )
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="100" height="40">{marks}</svg>'
     slim = drawings.finished(svg)
-    assert (
-        "display" not in slim and "<g" not in slim and "aria-label" not in slim and 'opacity="1"' not in slim
-    )
+    assert "display" not in slim and "<g" not in slim and "aria-label" not in slim and 'opacity="1"' not in slim
     assert 'd="M30.12,5h20v20h-20Z" fill="#0072b2"' in slim and 'opacity="0.5"' in slim
     assert np.abs(pixels(svg) - pixels(slim)).max() <= 2

@@ -34,9 +34,7 @@ def test_a_full_disk_is_named_by_the_folder_with_the_least_room(
     assert in_words(full()) == f"{tmp_path / 'data/runs'}: No space left on device"
     room[tmp_path] = 1
     assert in_words(full()) == f"{tmp_path}: No space left on device"
-    assert (
-        in_words(OSError(errno.EROFS, "Read-only file system", "logs/x")) == "logs/x: Read-only file system"
-    )
+    assert in_words(OSError(errno.EROFS, "Read-only file system", "logs/x")) == "logs/x: Read-only file system"
     assert runner._reason(full()) == f"OSError: {tmp_path}: No space left on device"
 
 
@@ -66,10 +64,19 @@ def test_another_error_of_the_system_keeps_its_traceback(monkeypatch: pytest.Mon
 def test_without_the_environment_it_names_the_command_that_activates_it() -> None:
     """As with the machine's own Python, which has none of the libraries."""
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", "import runpy, sys; sys.path.insert(0, '.'); "
-         "sys.argv = ['pipeline', 'claims']; runpy.run_module('pipeline', run_name='__main__')"],
-        cwd=REPOSITORY, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            "import runpy, sys; sys.path.insert(0, '.'); "
+            "sys.argv = ['pipeline', 'claims']; runpy.run_module('pipeline', run_name='__main__')",
+        ],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 1 and done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("sandglass: ") and "has no typer: `. .venv/bin/activate`" in line

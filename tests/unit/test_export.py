@@ -63,9 +63,7 @@ def test_the_hooked_model_is_used_as_any_other() -> None:
     pytest.importorskip("transformer_lens", reason="optional: pip install -r requirements-export.txt")
     hooked = to_hooked_transformer(model(STANDARD), n_ctx=20)
     ids = torch.tensor([[0, 1, 1, 2]])
-    blind = hooked.run_with_hooks(
-        ids, fwd_hooks=[("blocks.1.attn.hook_z", lambda z, hook: torch.zeros_like(z))]
-    )
+    blind = hooked.run_with_hooks(ids, fwd_hooks=[("blocks.1.attn.hook_z", lambda z, hook: torch.zeros_like(z))])
     assert not torch.equal(blind, hooked(ids))
     assert "blocks.0.ln2.hook_normalized" in hooked.hook_dict
     assert hooked.pos_embed.W_pos.shape == (20, 50)

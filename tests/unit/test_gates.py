@@ -54,9 +54,15 @@ def context(study: str) -> Results:
     """What the claims of a study are judged from."""
     job = graph.job("claims", study, LOADED)
     return Results(
-        study, study, graph.entry(job, LOADED), graph.settings(job, LOADED), LOADED.scale, LOADED.seed,
-        job.params_hash(LOADED), graph.experiments(job, LOADED),
-    )  # fmt: skip
+        study,
+        study,
+        graph.entry(job, LOADED),
+        graph.settings(job, LOADED),
+        LOADED.scale,
+        LOADED.seed,
+        job.params_hash(LOADED),
+        graph.experiments(job, LOADED),
+    )
 
 
 def judged(study: str) -> tuple[pl.DataFrame, list[Gate]]:
@@ -111,8 +117,10 @@ def test_each_gate_can_hold_fail_and_be_undecided_by_what_its_comparison_found(s
         outside = min(lows) - 1 if lows else max(highs) + 1
         reach = min([abs(inside - bar) for bar in (*lows, *highs)])
         for value, half, verdict in (
-            (inside, reach / 2, HOLDS), (outside, 0.5, FAILS), (inside, 2 * reach + 1, UNDECIDED),
-        ):  # fmt: skip
+            (inside, reach / 2, HOLDS),
+            (outside, 0.5, FAILS),
+            (inside, 2 * reach + 1, UNDECIDED),
+        ):
             found = Measured(value, value - half, value + half, 6, interval="Student", fewest=5)
             # A bar of a single value, such as exactly 0, holds for it alone.
             expected = HOLDS if verdict == HOLDS and reach > 0 else verdict
@@ -150,8 +158,7 @@ def test_every_comparison_is_judged_drawn_or_printed(study: str) -> None:
     judged_keys = {gate.comparison for gate in gates}
     folder = REPOSITORY / "pipeline" / "studies" / study
     shown = "".join(
-        path.read_text(encoding="utf-8")
-        for path in (*(folder / "figures").glob("*.py"), folder / "report.md.j2")
+        path.read_text(encoding="utf-8") for path in (*(folder / "figures").glob("*.py"), folder / "report.md.j2")
     )
     unread = [each.key for each in comparisons.declared(study) if each.key not in judged_keys]
     assert not unread or "comparisons" in shown, unread

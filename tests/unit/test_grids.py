@@ -35,25 +35,15 @@ def test_members_stand_where_the_grid_stood_and_the_last_choice_changes_fastest(
     assert list(entry) == ["lr", "variants"]
     ids = ["x-a-1", "x-a-large", "x-b-1", "x-b-large"]
     assert list(entry["variants"]) == ["x-first", *ids, "x-last"]
-    assert entry["variants"]["x-a-1"] == {
-        "like": "base-a",
-        "width": 1,
-        "deep": {"list": [1, "no field"], "flag": True},
-    }
+    assert entry["variants"]["x-a-1"] == {"like": "base-a", "width": 1, "deep": {"list": [1, "no field"], "flag": True}}
     assert entry["variants"]["x-b-large"]["width"] == 64
     assert variants == before
 
 
 def test_a_choice_may_hold_several_values() -> None:
-    grid = {
-        "id": "x-{at}",
-        "at": [{"early": {"start": 0, "rate": {"quick": 1}}}, {"late": {"start": 9, "rate": 2}}],
-    }
+    grid = {"id": "x-{at}", "at": [{"early": {"start": 0, "rate": {"quick": 1}}}, {"late": {"start": 9, "rate": 2}}]}
     made = expanded({"all": {"grid": grid, "start": "{at.start}", "rate": "{at.rate}"}})
-    assert made["variants"] == {
-        "x-early": {"start": 0, "rate": {"quick": 1}},
-        "x-late": {"start": 9, "rate": 2},
-    }
+    assert made["variants"] == {"x-early": {"start": 0, "rate": {"quick": 1}}, "x-late": {"start": 9, "rate": 2}}
 
 
 @pytest.mark.parametrize(
@@ -64,11 +54,7 @@ def test_a_choice_may_hold_several_values() -> None:
         ({"size": [1]}, {}, r"all.grid: expected `id`"),
         ({"id": "x-{size}", "size": 3}, {}, r"all.grid.size: expected a list to choose from, got 3"),
         ({"id": "x-{size}", "size": []}, {}, r"all.grid.size: expected a list to choose from"),
-        (
-            {"id": "x-{size}", "size": [[1]]},
-            {},
-            r"all.grid.size: expected a value or `label: value`, got \[1\]",
-        ),
+        ({"id": "x-{size}", "size": [[1]]}, {}, r"all.grid.size: expected a value or `label: value`, got \[1\]"),
         ({"id": "x-{size}", "size": [{"a": 1, "b": 2}]}, {}, r"all.grid.size: expected a value or"),
         ({"id": "x-{sise}", "size": [1]}, {}, r"all.grid: has no 'sise', .* \(did you mean 'size'\?\)"),
         ({"id": "x-{size}", "size": [1]}, {"width": "{width}"}, r"all.grid: has no 'width'"),
@@ -95,19 +81,13 @@ def test_a_record_of_a_grid_is_that_of_its_members() -> None:
     entry = {"variants": {"all": GRID}}
     values = {"x-run": entry} | {f"shared.base-{kind}": {"lr": lr} for kind, lr in (("a", 1), ("b", 2))}
     (members,) = lock_parameters({"params": {"params/x/runs.yaml": values}}).values()
-    assert members["variants"]["x-b-1"] == {
-        "lr": 2,
-        "width": 1,
-        "deep": {"list": [1, "no field"], "flag": True},
-    }
+    assert members["variants"]["x-b-1"] == {"lr": 2, "width": 1, "deep": {"list": [1, "no field"], "flag": True}}
 
 
 def test_a_program_sets_what_a_grid_chooses_from(tmp_path: Path) -> None:
     write_study(tmp_path, "dyck")
     file = tmp_path / params.study_file("dyck", "runs")
-    apply_overrides(
-        str(file), ["dyck-stack.variants.all.grid.block=[gpt]", "+dyck-stack.variants.all.lr=0.5"]
-    )
+    apply_overrides(str(file), ["dyck-stack.variants.all.grid.block=[gpt]", "+dyck-stack.variants.all.lr=0.5"])
     members = [name for name in load_study("dyck").members("runs") if name.startswith("dyck-stack-")]
     with pytest.raises(SandglassError, match=r"runs.yaml: 'dyck-stack-resln-\S+' is missing, which pipeline"):
         params.load(tmp_path)

@@ -43,10 +43,16 @@ def run(job):
 """,
 }
 READ = [
-    "pipeline/kit/ranks.py", "pipeline/kit/stats.py", "pipeline/languages/dyck.py", "pipeline/languages/ising.py",
-    "pipeline/models/wide/__init__.py", "pipeline/models/wide/net.py", "pipeline/models/wide/parts.py",
-    "pipeline/steps/train.py", "schemas/results.py",
-]  # fmt: skip
+    "pipeline/kit/ranks.py",
+    "pipeline/kit/stats.py",
+    "pipeline/languages/dyck.py",
+    "pipeline/languages/ising.py",
+    "pipeline/models/wide/__init__.py",
+    "pipeline/models/wide/net.py",
+    "pipeline/models/wide/parts.py",
+    "pipeline/steps/train.py",
+    "schemas/results.py",
+]
 
 
 @pytest.fixture
@@ -110,11 +116,7 @@ def test_code_of_one_study_is_no_input_of_another() -> None:
         assert f"pipeline/steps/{job.step}.py" in files and len(set(files)) == len(files)
         for study in {*STUDIES, "toy"} - {job.study}:
             assert not [file for file in files if f"/studies/{study}/" in file or f"schemas/{study}/" in file]
-        assert not [
-            file
-            for file in files
-            if file.startswith(("pipeline/engine", "pipeline/audit", "pipeline/report"))
-        ]
+        assert not [file for file in files if file.startswith(("pipeline/engine", "pipeline/audit", "pipeline/report"))]
 
 
 def test_modules_that_parameters_name_are_inputs_of_what_reads_them() -> None:

@@ -49,10 +49,7 @@ def test_every_artifact_is_made_by_a_function(
 
 @pytest.fixture
 def indexed(
-    tmp_path: Path,
-    loaded: params.Params,
-    artifacts: list[catalogue.Artifact],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, loaded: params.Params, artifacts: list[catalogue.Artifact], monkeypatch: pytest.MonkeyPatch
 ) -> Indexed:
     """Gives the index of `depth` by its ids, as a file with some entries makes it; without a file for None."""
 
@@ -134,11 +131,7 @@ def test_what_no_item_names_closes_the_index(indexed: Indexed, artifacts: list[c
         ({"code": None}, "not an index"),
     ],
 )
-def test_what_does_not_exist_is_named(
-    indexed: Indexed,
-    change: dict[str, list[str]],
-    message: str,
-) -> None:
+def test_what_does_not_exist_is_named(indexed: Indexed, change: dict[str, list[str]], message: str) -> None:
     entry = {"what": "accuracy", "tables": ["accuracy"], "code": ["kit/stats:simplex_distance"]}
     with pytest.raises(SandglassError, match=message):
         indexed({"A1": entry | change})

@@ -24,9 +24,7 @@ SAMPLES = st.lists(st.floats(-10, 10).map(lambda number: round(number, 3)), min_
 
 @pytest.fixture(scope="module")
 def coverage() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "coverage_of_intervals", ROOT / "benchmarks" / "coverage.py"
-    )
+    spec = importlib.util.spec_from_file_location("coverage_of_intervals", ROOT / "benchmarks" / "coverage.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -109,9 +107,7 @@ def test_a_difference_of_shares_covers_by_enumeration() -> None:
     for n, p, q in ((5, 0.9, 0.5), (6, 0.99, 0.9), (8, 0.5, 0.5)):
         covered = 0.0
         for first, second in itertools.product(range(n + 1), repeat=2):
-            found = intervals.share_difference(
-                [1] * first + [0] * (n - first), [1] * second + [0] * (n - second), 0.95
-            )
+            found = intervals.share_difference([1] * first + [0] * (n - first), [1] * second + [0] * (n - second), 0.95)
             weight = stats.binom.pmf(first, n, p) * stats.binom.pmf(second, n, q)
             covered += weight * (found.lo <= p - q <= found.hi)
         assert covered >= 0.95

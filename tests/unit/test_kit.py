@@ -44,16 +44,9 @@ def test_a_check_that_is_not_there_is_an_error() -> None:
 
 
 def test_one_row_takes_interval_and_counts_where_the_table_has_them() -> None:
-    table = pl.DataFrame(
-        {"run": ["a", "b"], "value": [1.0, 2.0], "lo": [0.5, 1.5], "hi": [1.5, 2.5], "n": [3, 4]}
-    )
+    table = pl.DataFrame({"run": ["a", "b"], "value": [1.0, 2.0], "lo": [0.5, 1.5], "hi": [1.5, 2.5], "n": [3, 4]})
     measured, _ = evidence.one_row(table, "no such run", run="b")
-    assert measured is not None and (measured.value, measured.lo, measured.hi, measured.n) == (
-        2.0,
-        1.5,
-        2.5,
-        4,
-    )
+    assert measured is not None and (measured.value, measured.lo, measured.hi, measured.n) == (2.0, 1.5, 2.5, 4)
     assert evidence.one_row(table, "no such run", run="c") == (None, "no such run")
 
 
@@ -67,12 +60,20 @@ def test_the_bound_of_a_gate_is_stated() -> None:
 def parts() -> pl.DataFrame:
     """Two parts of claim 22, of which one has a check that fails, and a check of no claim."""
     made = [
-        {"check": f"c-{number}", "statement": "s", "size": "", "measured": value, "comparison": "<=", "bound": 1.0,
-         "claim": claim, "part": part}
+        {
+            "check": f"c-{number}",
+            "statement": "s",
+            "size": "",
+            "measured": value,
+            "comparison": "<=",
+            "bound": 1.0,
+            "claim": claim,
+            "part": part,
+        }
         for number, (value, claim, part) in enumerate(
             [(0.5, "22", "exact"), (2.0, "22", "exact"), (math.nan, "22", "broken"), (0.1, "", "")]
         )
-    ]  # fmt: skip
+    ]
     return rows("s", "s-entry", "Paper, section 1", made)
 
 

@@ -16,20 +16,8 @@ from pipeline.errors import SandglassError
 from pipeline.store import checkpoints, tables
 
 ROOT = Path(__file__).parents[2]
-MODULES = [
-    path for folder in ("pipeline", "schemas", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))
-]
-PICKLING = {
-    "pickle",
-    "_pickle",
-    "cPickle",
-    "cloudpickle",
-    "dill",
-    "joblib",
-    "jsonpickle",
-    "marshal",
-    "shelve",
-}
+MODULES = [path for folder in ("pipeline", "schemas", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
+PICKLING = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "jsonpickle", "marshal", "shelve"}
 LOADERS = {("torch", "load"), ("numpy", "load"), ("torch.jit", "load"), ("torch.serialization", "load")}
 
 
@@ -77,12 +65,19 @@ def test_no_module_unpickles() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "import pickle", "import pickle as p", "from pickle import loads", "import joblib.memory",
+        "import pickle",
+        "import pickle as p",
+        "from pickle import loads",
+        "import joblib.memory",
         "from torch import load",
-        "import torch\ntorch.load('x')", "import torch as t\nread = t.load", "import numpy as np\nnp.load('x')",
-        "import pandas as pd\npd.read_pickle('x')", "f(allow_pickle=True)", "__import__('dill')",
+        "import torch\ntorch.load('x')",
+        "import torch as t\nread = t.load",
+        "import numpy as np\nnp.load('x')",
+        "import pandas as pd\npd.read_pickle('x')",
+        "f(allow_pickle=True)",
+        "__import__('dill')",
     ],
-)  # fmt: skip
+)
 def test_the_search_finds(source: str) -> None:
     assert list(unpickling(source))
 

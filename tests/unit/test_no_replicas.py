@@ -34,9 +34,14 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         return path
 
     job = SimpleNamespace(
-        study="dyck", id=ENTRY, entry=replace(group, members=members), scale="smoke", params_hash="0" * 32, out=out,
+        study="dyck",
+        id=ENTRY,
+        entry=replace(group, members=members),
+        scale="smoke",
+        params_hash="0" * 32,
+        out=out,
         say=lambda text: None,
-    )  # fmt: skip
+    )
     train.run(job)
     return tmp_path
 

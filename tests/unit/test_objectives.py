@@ -67,10 +67,7 @@ def test_prefixes_of_the_release_are_the_probe_with_one_pair_inserted(k: int, de
     ("changes", "message"),
     [
         ({"contrastive": 0.3}, "contrastive_prefix must be there exactly if contrastive is above 0"),
-        (
-            {"contrastive_prefix": "nested"},
-            "contrastive_prefix must be there exactly if contrastive is above 0",
-        ),
+        ({"contrastive_prefix": "nested"}, "contrastive_prefix must be there exactly if contrastive is above 0"),
         ({"objective": "squared_error"}, "l2 must be there exactly for objective 'squared_error'"),
         ({"l2": 0.1}, "l2 must be there exactly for objective 'squared_error'"),
         (

@@ -64,9 +64,7 @@ def test_a_number_or_comparison_on_a_page_is_computed_or_reviewed(study: str) ->
     reviewed = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     assert len(reviewed) == len(set(reviewed))
     statements = typed(page(study))
-    assert statements - set(reviewed) == set(), (
-        f"compute it, or list it in {file} if no result could change it"
-    )
+    assert statements - set(reviewed) == set(), f"compute it, or list it in {file} if no result could change it"
     assert set(reviewed) - statements == set(), "these are on the page no more"
 
 

@@ -29,13 +29,7 @@ DYCK = params.study_file("dyck", "title")
 RUNS = params.study_file("dyck", "runs")
 RUN = "runs/dyck-standard"
 VARIANT = "dyck-standard.variants.dyck-standard"  # the first of this run's members, where it is refused
-MAIN = (
-    "scale",
-    "seed",
-    "device",
-    "studies",
-    "seeed",
-)  # keys of params.yaml; all others are of the study's files
+MAIN = ("scale", "seed", "device", "studies", "seeed")  # keys of params.yaml; all others are of the study's files
 
 
 def raw(path: str) -> tuple[str, dict]:
@@ -72,11 +66,7 @@ def _drop_unread(entries: object) -> None:
     """Drop what each variant of an entry says itself: what is shared may say it for other entries."""
     for entry in entries.values() if isinstance(entries, dict) else ():
         variants = entry.get("variants") if isinstance(entry, dict) else None
-        if (
-            isinstance(variants, dict)
-            and variants
-            and all(isinstance(own, dict) for own in variants.values())
-        ):
+        if isinstance(variants, dict) and variants and all(isinstance(own, dict) for own in variants.values()):
             for name in [name for name in entry if all(name in own for own in variants.values())]:
                 del entry[name]
 
@@ -136,11 +126,7 @@ MUTATIONS = [
         ["steps: expected exactly the keys smoke, quick, paper", "did you mean 'quick'"],
     ),
     # An impossible value at a scale that is not in use is found all the same.
-    (
-        f"{RUN}/steps",
-        {"smoke": 1, "quick": 2, "paper": 0},
-        [f"{VARIANT}.steps:", "greater than or equal to 1"],
-    ),
+    (f"{RUN}/steps", {"smoke": 1, "quick": 2, "paper": 0}, [f"{VARIANT}.steps:", "greater than or equal to 1"]),
     (f"{RUN}/variants", {}, ["dyck-standard.variants: expected a mapping of at least one id"]),
     (f"{RUN}/variants", ["dyck-standard"], ["dyck-standard.variants: expected a mapping"]),
     (f"{RUN}/variants/dyck-standard", 3, [f"{VARIANT}: expected a mapping, got 3"]),
@@ -160,11 +146,7 @@ MUTATIONS = [
     ),
     ("datasets/dyck-train-complete/q", 1.5, ["dyck-train-complete.q:", "less than 1", "1.5"]),
     ("datasets/dyck-train-complete/min_length", 3, ["dyck-train-complete.min_length: unknown key"]),
-    (
-        "datasets/dyck-train-complete/grammars",
-        [],
-        ["dyck-train-complete.grammars:", "at least 1 item"],
-    ),
+    ("datasets/dyck-train-complete/grammars", [], ["dyck-train-complete.grammars:", "at least 1 item"]),
     (
         "datasets/dyck-train-complete/grammars",
         [{"k": 2, "depth": 4, "dept": 4}],
@@ -183,11 +165,7 @@ MUTATIONS = [
     (
         "datasets/dyck-train-complete/sampler",
         {"a": ["much"] * 500},
-        [
-            "dyck-train-complete.sampler: expected one of 'complete'",
-            "got {'a': ['much', 'much'",
-            "…",
-        ],
+        ["dyck-train-complete.sampler: expected one of 'complete'", "got {'a': ['much', 'much'", "…"],
     ),
     (
         "datasets/dyck-evaluation/variants/dyck-length-generalisation/min_length",
@@ -215,21 +193,13 @@ MUTATIONS = [
         ["dyck-balance"],
         ["dyck-balance.beside: 'dyck-balance' is not another experiment with tables"],
     ),
-    (
-        "experiments/dyck-balance/module",
-        "balanse",
-        ["dyck-balance", "balanse"],
-    ),
+    ("experiments/dyck-balance/module", "balanse", ["dyck-balance", "balanse"]),
     (
         "experiments/dyck-balance/family",
         "transfomer",
         ["dyck-balance.family: there is no folder pipeline/models/transfomer", "'transformer'"],
     ),
-    (
-        "experiments/dyck-balance/figures",
-        ["fig3", "fig3"],
-        ["dyck-balance", "lists a name twice"],
-    ),
+    ("experiments/dyck-balance/figures", ["fig3", "fig3"], ["dyck-balance", "lists a name twice"]),
     ("experiments/dyck-balance/figures", ["fig1"], ["'fig1' is a figure of dyck-attention already"]),
     ("analysis/stored_maps", True, ["analysis.stored_maps:", "valid integer"]),
     ("analysis/confidnce", 1, ["analysis.confidnce: unknown key", "'confidence'"]),
@@ -240,9 +210,7 @@ MUTATIONS = [
 
 
 @pytest.mark.parametrize(("path", "value", "expected"), MUTATIONS, ids=[f"{m[0]}={m[1]}" for m in MUTATIONS])
-def test_a_wrong_value_is_one_line_that_names_it(
-    tmp_path: Path, path: str, value: object, expected: list[str]
-) -> None:
+def test_a_wrong_value_is_one_line_that_names_it(tmp_path: Path, path: str, value: object, expected: list[str]) -> None:
     file, tree = raw(path)
     put(tree, path, value)
     with pytest.raises(SandglassError) as error:
@@ -272,14 +240,10 @@ def test_a_run_may_use_any_number_of_datasets(tmp_path: Path) -> None:
     loaded = load(tmp_path, file, tree)
     job = next(job for job in graph.jobs(loaded) if job.id == "dyck-many")
     folder = Path("data/datasets/dyck/dyck-evaluation")
-    assert (
-        graph.data(job, loaded) == graph.inputs(job, loaded) == [folder / f"{name}.parquet" for name in used]
-    )
+    assert graph.data(job, loaded) == graph.inputs(job, loaded) == [folder / f"{name}.parquet" for name in used]
 
 
-@pytest.mark.parametrize(
-    "path", ["seed", "studies", "runs/dyck-standard/lr", "claims", "experiments", "title"]
-)
+@pytest.mark.parametrize("path", ["seed", "studies", "runs/dyck-standard/lr", "claims", "experiments", "title"])
 def test_a_missing_value_is_named(tmp_path: Path, path: str) -> None:
     file, tree = raw(path)
     *parents, last = path.split("/")
@@ -442,15 +406,7 @@ def test_the_schema_refuses_what_it_can_know(
 ) -> None:
     file, tree = raw(path)
     put(tree, path, value)
-    known = (
-        "unknown key",
-        "valid",
-        "greater than",
-        "less than",
-        "'gpt'",
-        "expected one of",
-        "expected a mapping",
-    )
+    known = ("unknown key", "valid", "greater than", "less than", "'gpt'", "expected one of", "expected a mapping")
     if file in dyck_schema and any(word in " ".join(expected) for word in known):
         assert not dyck_schema[file].is_valid(by_file(tree)[file])
 

@@ -25,19 +25,12 @@ from pipeline.studies.dyck import names
 ROOT = Path(__file__).parents[2]
 MAIN, RUNS = "params.yaml", params.study_file("dyck", "runs")
 TEXT = (ROOT / RUNS).read_text(encoding="utf-8")
-DYCK = {
-    file: YAML(typ="safe").load((ROOT / file).read_text(encoding="utf-8"))
-    for file in params.study_files("dyck")
-}
+DYCK = {file: YAML(typ="safe").load((ROOT / file).read_text(encoding="utf-8")) for file in params.study_files("dyck")}
 FILES = {MAIN: load_study("dyck").raw[MAIN]} | DYCK  # what each file says
 MAX_LINE = 700
 
 fuzz = settings(
-    derandomize=True,
-    database=None,
-    deadline=None,
-    max_examples=200,
-    suppress_health_check=list(HealthCheck),
+    derandomize=True, database=None, deadline=None, max_examples=200, suppress_health_check=list(HealthCheck)
 )
 
 
@@ -92,8 +85,12 @@ def assert_one_line_that_names_the_place(text: str) -> None:
 
 
 SECTION = {
-    "dataset": "datasets", "train": "runs", "theory": "theory", "analyse": "experiments", "figures": "experiments"
-}  # fmt: skip
+    "dataset": "datasets",
+    "train": "runs",
+    "theory": "theory",
+    "analyse": "experiments",
+    "figures": "experiments",
+}
 
 
 def assert_a_graph(loaded: params.Params) -> None:
@@ -132,24 +129,46 @@ class Content(bytes):
 # Trees: parts of the real one are removed, renamed, replaced, repeated and moved.
 
 NASTY = [
-    "", " ", ".", "..", "../../etc/passwd", "/tmp/x", "a/b", "a.b", "A", "-a", "a-", "a b", "ünï", "日本", "null",
-    "a\nb", "\t", "\x7f", "\u2028", "\ud800", "${item.study}", "{study}", "%s", "*", "a" * 300, "🧨" * 50, "smoke",
-    "dyck", "dyck-standard", "dyck-train-complete", "transformer", "next_token", "__init__", "con", "report", "all",
-]  # fmt: skip
+    "",
+    " ",
+    ".",
+    "..",
+    "../../etc/passwd",
+    "/tmp/x",
+    "a/b",
+    "a.b",
+    "A",
+    "-a",
+    "a-",
+    "a b",
+    "ünï",
+    "日本",
+    "null",
+    "a\nb",
+    "\t",
+    "\x7f",
+    "\u2028",
+    "\ud800",
+    "${item.study}",
+    "{study}",
+    "%s",
+    "*",
+    "a" * 300,
+    "🧨" * 50,
+    "smoke",
+    "dyck",
+    "dyck-standard",
+    "dyck-train-complete",
+    "transformer",
+    "next_token",
+    "__init__",
+    "con",
+    "report",
+    "all",
+]
 NUMBERS = [0, 1, -1, 2**31, 2**62, 2**63, -(2**70), 10**400, 0.0, -0.5, 0.5, 1e-320, 1e308]
 NUMBERS += [float("inf"), -float("inf"), float("nan")]
-WHOLE = [
-    None,
-    True,
-    False,
-    [],
-    {},
-    [[]],
-    [None],
-    {"": None},
-    {"smoke": 1},
-    {"smoke": 1, "quick": 2, "paper": 3},
-]
+WHOLE = [None, True, False, [], {}, [[]], [None], {"": None}, {"smoke": 1}, {"smoke": 1, "quick": 2, "paper": 3}]
 values = st.one_of(*map(st.sampled_from, (NASTY, NUMBERS, WHOLE)), st.text(max_size=8))
 
 
@@ -165,17 +184,14 @@ PLACES = {file: places(tree) for file, tree in FILES.items()}
 @st.composite
 def trees(draw: st.DrawFn) -> dict[str, bytes]:
     # The more a file says, the more of it is edited.
-    file = draw(
-        st.sampled_from([file for file in DYCK for _ in range(1 + len(PLACES[file]) // 100)] + [MAIN])
-    )
+    file = draw(st.sampled_from([file for file in DYCK for _ in range(1 + len(PLACES[file]) // 100)] + [MAIN]))
     files = copy.deepcopy(FILES)
     for _ in range(draw(st.integers(1, 2))):
         mutate(draw, file, files)
     # JSON is YAML, up to the names of three numbers.
     texts = {name: json.dumps(tree) for name, tree in files.items() if tree != FILES[name]}
     return {
-        name: Content(text.replace("NaN", ".nan").replace("Infinity", ".inf").encode())
-        for name, text in texts.items()
+        name: Content(text.replace("NaN", ".nan").replace("Infinity", ".inf").encode()) for name, text in texts.items()
     }
 
 
@@ -191,20 +207,7 @@ def mutate(draw: st.DrawFn, file: str, files: dict[str, dict[str, Any]]) -> None
     key = path[-1]
     kind = draw(
         st.sampled_from(
-            [
-                "delete",
-                "rename",
-                "set",
-                "set",
-                "number",
-                "nudge",
-                "nudge",
-                "wrap",
-                "scale",
-                "move",
-                "deep",
-                "id",
-            ]
+            ["delete", "rename", "set", "set", "number", "nudge", "nudge", "wrap", "scale", "move", "deep", "id"]
         )
     )
     note(f"{kind} {path}")
@@ -264,12 +267,49 @@ def test_any_tree_is_a_graph_or_one_line(folder: Path) -> None:
 # Text: the real file is cut, spoiled and stuffed.
 
 STUFF = [
-    b"---\n", b"...\n", b"=", b"seed: 1\n", b"%YAML 9.9\n", b"\xff\xfe", b"\x00", b"\x1b[31m", b"\r", b"\t",
-    b"\xed\xa0\x80", b"\xef\xbb\xbf", b"<<: *nothing\n", b"<<: 3\n", b"<<: [1, 2]\n", b"&a", b"*a", b"[",
-    b"]", b"{", b"}", b": ", b"- ", b"? ", b"|\n", b"'", b'"', b"!!python/object:os.system x", b"!!binary x",
-    b"!!timestamp 2024-13-45", b"!!set {a}", b"!!omap [a]", b"!!int x", b"!!float x", b"!!bool x",
-    b"!!null x", b"2024-01-01", b"0o9", b"1_0", b"12:30:45", b".inf", b"~",
-]  # fmt: skip
+    b"---\n",
+    b"...\n",
+    b"=",
+    b"seed: 1\n",
+    b"%YAML 9.9\n",
+    b"\xff\xfe",
+    b"\x00",
+    b"\x1b[31m",
+    b"\r",
+    b"\t",
+    b"\xed\xa0\x80",
+    b"\xef\xbb\xbf",
+    b"<<: *nothing\n",
+    b"<<: 3\n",
+    b"<<: [1, 2]\n",
+    b"&a",
+    b"*a",
+    b"[",
+    b"]",
+    b"{",
+    b"}",
+    b": ",
+    b"- ",
+    b"? ",
+    b"|\n",
+    b"'",
+    b'"',
+    b"!!python/object:os.system x",
+    b"!!binary x",
+    b"!!timestamp 2024-13-45",
+    b"!!set {a}",
+    b"!!omap [a]",
+    b"!!int x",
+    b"!!float x",
+    b"!!bool x",
+    b"!!null x",
+    b"2024-01-01",
+    b"0o9",
+    b"1_0",
+    b"12:30:45",
+    b".inf",
+    b"~",
+]
 
 
 @st.composite
@@ -278,9 +318,7 @@ def texts(draw: st.DrawFn) -> Content:
     for _ in range(draw(st.integers(1, 3))):
         lines = content.splitlines(keepends=True)
         place, row = draw(st.integers(0, len(content))), draw(st.integers(0, max(len(lines) - 1, 0)))
-        kind = draw(
-            st.sampled_from(["insert", "insert", "value", "cut", "flip", "drop", "repeat", "indent", "swap"])
-        )
+        kind = draw(st.sampled_from(["insert", "insert", "value", "cut", "flip", "drop", "repeat", "indent", "swap"]))
         if kind == "insert":
             content = content[:place] + draw(st.sampled_from(STUFF)) + content[place:]
         elif kind == "value" and lines and b": " in lines[row]:
@@ -289,17 +327,10 @@ def texts(draw: st.DrawFn) -> Content:
         elif kind == "cut":
             content = content[:place]
         elif kind == "flip" and place < len(content):
-            content = (
-                content[:place] + bytes([content[place] ^ draw(st.integers(1, 255))]) + content[place + 1 :]
-            )
+            content = content[:place] + bytes([content[place] ^ draw(st.integers(1, 255))]) + content[place + 1 :]
         elif kind in ("drop", "repeat", "indent", "swap") and lines:
             other = draw(st.integers(0, len(lines) - 1))
-            new = {
-                "drop": [],
-                "repeat": [lines[row]] * 2,
-                "indent": [b" " + lines[row]],
-                "swap": [lines[other]],
-            }
+            new = {"drop": [], "repeat": [lines[row]] * 2, "indent": [b" " + lines[row]], "swap": [lines[other]]}
             content = b"".join([*lines[:row], *new[kind], *lines[row + 1 :]])
         note(f"{kind} at {place}, line {row}")
     return Content(content)

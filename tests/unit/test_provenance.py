@@ -79,12 +79,21 @@ CLAIMS = [("data/claims/dyck/claims.parquet", "claims-dyck")]
 @pytest.mark.parametrize(
     ("name", "artifacts"),
     [
-        *[(name, FIG1) for name in ("fig1", "dyck/fig1", "dyck/dyck-attention/fig1",
-                                    "figures/dyck/dyck-attention/fig1")],
+        *[
+            (name, FIG1)
+            for name in ("fig1", "dyck/fig1", "dyck/dyck-attention/fig1", "figures/dyck/dyck-attention/fig1")
+        ],
         *[(f"{root}figures/dyck/dyck-attention/fig1.svg", SVG) for root in ("", "data/", "./data/")],
-        *[(name, READINGS) for name in ("readings", "dyck/readings", "dyck/dyck-readings/readings",
-                                        "tables/dyck/dyck-readings/readings",
-                                        "data/tables/dyck/dyck-readings/readings.parquet")],
+        *[
+            (name, READINGS)
+            for name in (
+                "readings",
+                "dyck/readings",
+                "dyck/dyck-readings/readings",
+                "tables/dyck/dyck-readings/readings",
+                "data/tables/dyck/dyck-readings/readings.parquet",
+            )
+        ],
         *[(name, COPY) for name in ("train-dyck-copy",)],
         ("data/runs/dyck/dyck-copy", COPY[:-1]),
         ("dyck-copy-l1", run("dyck-copy", "dyck-copy-l1.safetensors")),
@@ -93,7 +102,7 @@ CLAIMS = [("data/claims/dyck/claims.parquet", "claims-dyck")]
         ("report", [("data/report/index.html", "report")]),
         ("data/reference/README.md", [("data/reference/README.md", "")]),
     ],
-)  # fmt: skip
+)
 def test_names(name: str, artifacts: list[tuple[str, str]], loaded: Params) -> None:
     assert found(name, loaded) == artifacts
     assert provenance.shared_name(name, loaded) == []
@@ -131,9 +140,7 @@ def test_a_table_of_several_experiments_is_all_of_them_and_lists_them(loaded: Pa
 def test_an_id_of_several_sections_is_all_of_them(loaded: Params) -> None:
     stages = ["train-dyck-heads", "analyse-dyck-heads", "figures-dyck-heads"]
     assert provenance.shared_name("dyck-heads", loaded) == stages
-    assert [job for _, job in found("dyck-heads", loaded)] == [
-        stage for stage in stages for _ in found(stage, loaded)
-    ]
+    assert [job for _, job in found("dyck-heads", loaded)] == [stage for stage in stages for _ in found(stage, loaded)]
 
 
 def test_every_id_and_member_is_a_name(loaded: Params) -> None:
@@ -157,8 +164,7 @@ def test_a_name_of_two_studies_is_refused_with_both(loaded: Params) -> None:
         memo={},
     )
     with pytest.raises(
-        SandglassError,
-        match="say which: figures/dyck/dyck-attention/fig1, figures/other/other-attention/fig1",
+        SandglassError, match="say which: figures/dyck/dyck-attention/fig1, figures/other/other-attention/fig1"
     ):
         provenance.resolve("fig1", two)
     with pytest.raises(SandglassError, match=r"'claim 9' is ambiguous; say which: dyck:9, other:9"):
@@ -172,10 +178,7 @@ def test_a_name_of_two_studies_is_refused_with_both(loaded: Params) -> None:
         ("fig99", "did you mean fig9"),
         ("dyck-standrad", "did you mean dyck-standard"),
         ("dyck-copy-l2", "did you mean dyck-copy-l"),
-        (
-            "data/figures/dyck/dyck-attention/fig1.sgv",
-            "did you mean data/figures/dyck/dyck-attention/fig1.svg",
-        ),
+        ("data/figures/dyck/dyck-attention/fig1.sgv", "did you mean data/figures/dyck/dyck-attention/fig1.svg"),
         ("dyck/dyck-attention/fig3", "did you mean dyck/dyck-attention/fig"),
         ("data/runs/dyck", None),
         ("pipeline/store/tables.py", "nothing made by the pipeline is called"),
@@ -216,14 +219,8 @@ def test_stages_are_parsed_one_by_one_and_are_the_same(tmp_path: Path) -> None:
     assert lazy._parsed == {} and len(eager._parsed) == 2
     assert dict(lazy) == dict(eager) and len(lazy) == 2
     assert lazy.get("analyse-dyck") is None and "analyse-dyck" not in lazy
-    for damaged in (
-        whole.replace("cmd:", "cmd"),
-        f"<<<<<<< HEAD\n{whole}",
-        whole.replace("    outs", "   outs"),
-    ):
-        with pytest.raises(
-            SandglassError, match=r"x is not a lock file of DVC \(.*\); git checkout dvc.lock"
-        ):
+    for damaged in (whole.replace("cmd:", "cmd"), f"<<<<<<< HEAD\n{whole}", whole.replace("    outs", "   outs")):
+        with pytest.raises(SandglassError, match=r"x is not a lock file of DVC \(.*\); git checkout dvc.lock"):
             dict(provenance.Lock(damaged, "x"))
     assert dict(provenance.Lock("", "x")) == {}
 
@@ -241,22 +238,15 @@ def test_dvc_lock_as_data(tmp_path: Path) -> None:
     (tmp_path / "dvc.lock").write_text(LOCK)
     stage = provenance.read_lock(tmp_path)["analyse-dyck-heads"]
     assert stage.params == {"scale": "quick", "params/dyck/study.yaml:analysis": {"resamples": 2000}}
-    code, table = (
-        stage.deps[Path("pipeline/store/tables.py")],
-        stage.outs[Path("data/tables/dyck/dyck-heads")],
-    )
+    code, table = (stage.deps[Path("pipeline/store/tables.py")], stage.outs[Path("data/tables/dyck/dyck-heads")])
     assert (code.md5, code.size, code.is_folder) == ("aa", 3, False)
     assert (table.nfiles, table.is_folder) == (2, True)
 
 
-@pytest.mark.parametrize(
-    "text", ["{", "stages: [1]", "stages: {a: {}}", "stages: {a: {cmd: x, outs: [{path: y}]}}"]
-)
+@pytest.mark.parametrize("text", ["{", "stages: [1]", "stages: {a: {}}", "stages: {a: {cmd: x, outs: [{path: y}]}}"])
 def test_a_damaged_lock_is_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "dvc.lock").write_text(text)
-    with pytest.raises(
-        SandglassError, match=r"dvc.lock is not a lock file of DVC \(.*\); git checkout dvc.lock"
-    ):
+    with pytest.raises(SandglassError, match=r"dvc.lock is not a lock file of DVC \(.*\); git checkout dvc.lock"):
         provenance.read_lock(tmp_path)
 
 

@@ -77,9 +77,7 @@ def test_a_pruned_product_is_the_linear_map(signs: tuple[int, ...]) -> None:
     matrix = rng.uniform(-0.7, 0.7, (3, 2))
     matrix[1, 0] = 0
     outputs, inputs = np.array([6, 0, 3]), np.array([4, 1])
-    kept_first, kept_second, worst = pruning.prune_product(
-        first, second, matrix, outputs, inputs, signs, 12, rng
-    )
+    kept_first, kept_second, worst = pruning.prune_product(first, second, matrix, outputs, inputs, signs, 12, rng)
     x = rng.normal(size=(5, 40))
     if signs == pruning.POSITIVE:
         x = np.abs(x)
@@ -136,9 +134,7 @@ def test_a_pruned_form_is_the_bilinear_form(parent: pruning.Parent) -> None:
     assert np.abs(product[3:]).max() == np.abs(product[:, 3:]).max() == 0
 
 
-def test_the_pruned_parent_computes_the_target(
-    target: list[dict[str, np.ndarray]], pruned: pruning.Pruned
-) -> None:
+def test_the_pruned_parent_computes_the_target(target: list[dict[str, np.ndarray]], pruned: pruning.Pruned) -> None:
     x = pruning.random_inputs(3, 40, 6, np.random.default_rng(1))
     assert pruning.approximation_errors(target, pruned, x, FLOOR).max() < 0.05
     other = pruning.random_target(SHAPE, np.random.default_rng(9))
@@ -169,9 +165,7 @@ def test_condensed_layers_compute_the_same(pruned: pruning.Pruned) -> None:
 
 
 def test_the_forward_pass_is_that_of_the_theory_transformer(target: list[dict[str, np.ndarray]]) -> None:
-    spec = theory_transformer.Spec(
-        "eq6", 1, 1, 3, 4, "learned", "none", 1, inputs=6, outputs=3, keys=2, floor=FLOOR
-    )
+    spec = theory_transformer.Spec("eq6", 1, 1, 3, 4, "learned", "none", 1, inputs=6, outputs=3, keys=2, floor=FLOOR)
     table = np.random.default_rng(4).normal(size=(6, 3))
     params = {f"blocks.0.attn.{name}": target[0][name].T for name in ("W_Q", "W_K", "W_V")}
     params |= {f"blocks.0.mlp.{i}.W": target[0][f"W_{i + 1}"].T for i in (0, 1)}

@@ -58,9 +58,7 @@ def test_kinds_are_counted_apart(results: readme.Results, monkeypatch: pytest.Mo
     monkeypatch.setattr(readme.Results, "claims", lambda _, study: frame if study == "dyck" else None)
     monkeypatch.setattr(readme.Results, "words", lambda *_: {"here": "all", "does_not_hold": "one"})
     lines = {line.split("`")[1]: line for line in readme.BLOCKS["verdicts"](results, "").splitlines()[2:]}
-    assert (
-        lines["dyck"] == f"| `dyck` | 2 | 1 | 1 | 1 | 2 | {len(KINDS) - 1} of {2 * (len(KINDS) - 1)} | one |"
-    )
+    assert lines["dyck"] == f"| `dyck` | 2 | 1 | 1 | 1 | 2 | {len(KINDS) - 1} of {2 * (len(KINDS) - 1)} | one |"
     assert lines["depth"] == "| `depth` | | | | | | | one |"
     studies = readme.BLOCKS["studies"](results, "")
     assert "| all; 2 claims |" in studies and "| all; not built yet |" in studies
@@ -88,9 +86,7 @@ def test_stack_like_shares_of_the_reference_sets() -> None:
     assert f"is 0 for two types of bracket, {few['value']:g} for three types and depth four" in SETS
     assert f"{most['value']:g} [{most['lo']:g}, {most['hi']:g}] for three types and depth eight" in SETS
     deep = shares["dyck-table1-k3-d8-l3"]
-    assert (
-        f"(of models of three layers there: {deep['value']:g} [{deep['lo']:.2f}, {deep['hi']:.2f}])" in SETS
-    )
+    assert f"(of models of three layers there: {deep['value']:g} [{deep['lo']:.2f}, {deep['hi']:.2f}])" in SETS
 
 
 def test_variation_of_wide_models_and_of_table_1_on_complete_strings() -> None:
@@ -107,9 +103,7 @@ def test_variation_of_wide_models_and_of_table_1_on_complete_strings() -> None:
         f"on D4, where M1 has {narrow[0]:.2f} and {narrow[1]:.2f}"
     ) in SETS
     contrasts = kept_table("dyck-part5", "dyck-attention/contrasts")
-    closing = contrasts.filter(contrast="in_distribution", first="dyck-wide", metric="acc_close")[
-        "value"
-    ].item()
+    closing = contrasts.filter(contrast="in_distribution", first="dyck-wide", metric="acc_close")["value"].item()
     assert f"they predict {closing:.4f} of closing brackets at the median" in SETS
     complete = kept_table("dyck-part5", "dyck-table1/variation_table1").sort("run", "layer")
     of_two = kept_table("dyck-part6", "dyck-stack/variation_table1").sort("run", "layer")

@@ -111,8 +111,10 @@ def test_headings_have_ids_of_their_own_and_start_at_the_second_level() -> None:
     text = Text("t")
     html = text.html(f"# Claim 5: {inline(text, 'partly')}\n\n## Same\n\n## Same\n", {"claim-5"})
     assert headings(html) == [
-        Heading(2, "claim-5-2", "Claim 5: partly"), Heading(3, "same", "Same"), Heading(3, "same-2", "Same"),
-    ]  # fmt: skip
+        Heading(2, "claim-5-2", "Claim 5: partly"),
+        Heading(3, "same", "Same"),
+        Heading(3, "same-2", "Same"),
+    ]
     assert '<h2 id="claim-5-2">Claim 5: partly</h2>' in html and "<h1" not in html
 
 
@@ -169,9 +171,10 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
     artifact = SimpleNamespace(paths=[path], place=lambda path: "p.html")
     run = {"steps": {"smoke": 1, "quick": 2, "paper": 3}, "width": 8, "variants": {"s-b": {"width": 16}}}
     raw = {f"params/s/{name}.yaml": {} for name in ("datasets", "theory", "experiments")} | {
-        "params.yaml": {"scale": "quick"}, "params/s/runs.yaml": {"s-a": run},
+        "params.yaml": {"scale": "quick"},
+        "params/s/runs.yaml": {"s-a": run},
         "params/s/study.yaml": {"analysis": {"n": 7}},
-    }  # fmt: skip
+    }
     frame = pl.DataFrame({"x": [1, 2, 3], "y": [4, 5, 6]})
     site = SimpleNamespace(
         from_store=False,
@@ -268,10 +271,7 @@ def test_an_undecided_gate_has_words_of_its_own(ask: Callable[[str], str]) -> No
         ("{{ theory('nix') }}", "theory('nix'): no theory entry 'nix'; known: check"),
         ("{{ param('runs.s-a.nix') }}", "param('runs.s-a.nix'): no key 'nix'; known: steps, width"),
         ("{{ param('runs.r.steps') }}", "param('runs.r.steps'): no key 'r'; known: s-a, s-b"),
-        (
-            "{{ param('runs.s-b.steps.quick') }}",
-            "param('runs.s-b.steps.quick'): runs.s-b.steps is a value, 2",
-        ),
+        ("{{ param('runs.s-b.steps.quick') }}", "param('runs.s-b.steps.quick'): runs.s-b.steps is a value, 2"),
         ("{{ artifact('nix', 'x') }}", "no artifact 'nix'; known: data/tables/s/s-one/t.parquet"),
         ("{{ verdict() }}", "verdict() missing 1 required positional argument"),
         ("a\n{{ nix }}", "'nix' is undefined"),
@@ -328,9 +328,7 @@ def test_every_figure_and_table_names_the_function_that_makes_it(loaded: Params)
 # Figures
 
 
-def test_a_figure_is_an_image_and_a_script_with_the_same_chart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_figure_is_an_image_and_a_script_with_the_same_chart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     code = Path("pipeline/studies/study/figures/charts.py")
     code.parent.mkdir(parents=True)
@@ -414,12 +412,8 @@ def test_lineage_draws_all_ancestors_and_descendants(loaded: Params) -> None:
     } | {claims}
     train = next(job for job in own if job.step == "train")
     steps = [node.job.step for node in lineage.draw(train).nodes]
-    assert steps == sorted(steps, key=graph.STEPS.index) and {"dataset", "train", "analyse", "claims"} <= {
-        *steps
-    }
-    other = next(
-        job for job in own if job.step == "train" and job not in lineage.children[train] and job != train
-    )
+    assert steps == sorted(steps, key=graph.STEPS.index) and {"dataset", "train", "analyse", "claims"} <= {*steps}
+    other = next(job for job in own if job.step == "train" and job not in lineage.children[train] and job != train)
     assert other not in [node.job for node in lineage.draw(train).nodes]
 
 
@@ -448,9 +442,7 @@ def test_members_of_a_run_share_its_page(loaded: Params) -> None:
     for section, kind in (("datasets", ".parquet"), ("runs", ".safetensors")):
         for member in loaded.members(section):
             owner = loaded.owner(section, member)
-            artifact = next(
-                each for each in known.values() if each.job.id == owner.id and member in each.members
-            )
+            artifact = next(each for each in known.values() if each.job.id == owner.id and member in each.members)
             path = artifact.members[member]
             assert path.suffix == kind and artifact.label(path) == member
             several = len(owner.members) > 1
@@ -471,10 +463,7 @@ def test_imports_of_the_report_run_one_way() -> None:
                 if room == "report":
                     names |= {*rest} or {alias.name for alias in node.names}
                 else:
-                    assert room in {"errors", "engine", "kit", "params", "references", "store"}, (
-                        file,
-                        node.module,
-                    )
+                    assert room in {"errors", "engine", "kit", "params", "references", "store"}, (file, node.module)
     order = list(graphlib.TopologicalSorter(imports).static_order())  # raises where there is a cycle
     assert order[-1] == "site"
 
@@ -485,8 +474,11 @@ _CSS = (ROOT / "pipeline/report/style.css").read_text()
 _PAIRS = [
     *((ink, paper) for ink in ("ink", "faint", "link", "good", "half", "bad", "none") for paper in ("paper", "soft")),
     *((f"{ink}", f"{ink}-soft") for ink in ("good", "half", "bad", "none")),
-    ("paper", "ink"), ("ink", "half-soft"), ("faint", "half-soft"), ("link", "half-soft"),
-]  # fmt: skip
+    ("paper", "ink"),
+    ("ink", "half-soft"),
+    ("faint", "half-soft"),
+    ("link", "half-soft"),
+]
 
 
 def _luminance(colour: str) -> float:
@@ -526,15 +518,7 @@ def test_every_column_is_described() -> None:
 
 
 def test_a_curve_is_the_median_and_the_range_of_its_replicas() -> None:
-    rows = [
-        (0, 10, 1.0),
-        (1, 10, 4.0),
-        (2, 10, 2.0),
-        (0, 20, 0.5),
-        (1, 20, 0.25),
-        (2, 20, 0.25),
-        (0, 30, None),
-    ]
+    rows = [(0, 10, 1.0), (1, 10, 4.0), (2, 10, 2.0), (0, 20, 0.5), (1, 20, 0.25), (2, 20, 0.25), (0, 30, None)]
     frame = pl.DataFrame(rows, schema=["replica", "step", "loss"], orient="row")
     curve = curves.draw(frame)
     assert curve is not None

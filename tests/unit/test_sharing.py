@@ -91,9 +91,7 @@ def members(section: str, key: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("section", SECTIONS)
 @pytest.mark.parametrize("study", STUDIES)
-def test_a_value_changes_the_entry_that_it_stands_in_or_those_that_are_like_it(
-    study: str, section: str
-) -> None:
+def test_a_value_changes_the_entry_that_it_stands_in_or_those_that_are_like_it(study: str, section: str) -> None:
     tree = read(REPOSITORY / params.study_file(study, section))
     shared = tree.get(SHARED, {})
     keys = [key for key in tree if key != SHARED]
@@ -157,8 +155,7 @@ def test_a_value_that_every_variant_replaces_is_refused(tmp_path: Path) -> None:
     file = tmp_path / params.study_file("flipflop", "runs")
     apply_overrides(str(file), ["+flipflop-baseline.replicas.quick=9"])
     with pytest.raises(
-        SandglassError,
-        match=r"runs.yaml: flipflop-baseline.replicas: each variant says its own, so nothing reads it",
+        SandglassError, match=r"runs.yaml: flipflop-baseline.replicas: each variant says its own, so nothing reads it"
     ):
         params.load(tmp_path)
 
@@ -185,14 +182,9 @@ BASE = {"a": 1, "n": {"smoke": 1, "quick": 2, "paper": 3}, "deep": {"x": 1}}
         ({"r": {"smoke": 1, "quick": {"like": "list"}, "paper": 2}}, {"r": {"smoke": 1, "quick": [1, 2], "paper": 2}}),
         ({"cells": [{"like": "more"}]}, {"cells": [{"a": 9, "b": 0}]}),
     ],
-)  # fmt: skip
+)
 def test_what_is_like_something(entry: dict[str, Any], expected: dict[str, Any]) -> None:
-    shared = {
-        "base": BASE,
-        "more": {"a": 9, "b": 0},
-        "chain": {"like": ["more", "base"], "c": 1},
-        "list": [1, 2],
-    }
+    shared = {"base": BASE, "more": {"a": 9, "b": 0}, "chain": {"like": ["more", "base"], "c": 1}, "list": [1, 2]}
     everything = {"like": ["chain"], "z": {"like": "list"}}
     tree = {"runs": {"x-a": entry, "x-all": everything}, SHARED: shared}
     kept = json.dumps(tree)
@@ -216,7 +208,7 @@ def test_what_is_like_something(entry: dict[str, Any], expected: dict[str, Any])
         ({"runs": {}, SHARED: [1]}, r"shared: expected a mapping of names, got \[1\]"),
         ({"runs": {"x": {"like": "a"}}, SHARED: {"a": {}}, "claims": {"like": "a"}}, r"claims.like: only "),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_like_something_is_one_line(tree: dict[str, Any], message: str) -> None:
     with pytest.raises(SandglassError, match=rf"^params/x.yaml: .*{message}") as refused:
         expanded(tree)
@@ -242,7 +234,5 @@ def test_yaml_aliases_are_refused_with_what_to_write(tmp_path: Path) -> None:
 def test_a_file_that_is_no_yaml_names_the_way_back(tmp_path: Path) -> None:
     write_study(tmp_path, "nce")
     (tmp_path / RUNS).write_text("runs: [a: b\n")
-    with pytest.raises(
-        SandglassError, match=r"not valid YAML: .*; `git checkout params/nce/runs.yaml` brings"
-    ):
+    with pytest.raises(SandglassError, match=r"not valid YAML: .*; `git checkout params/nce/runs.yaml` brings"):
         params.load(tmp_path)

@@ -62,7 +62,7 @@ def row(verdict: str, *references: tuple[Any, ...], **more: Any) -> dict[str, An
         ([row(FAILS), row(HOLDS, kind=CORRECTED)], CONTRADICTED, "1 gate", "quick: fails (1 gate)"),
         ([row(FAILS, kind=OWN), row(HOLDS, kind=OWN)], IN_PART, "1 of 2 gates", "quick: 1 holds, 1 fails"),
     ],
-)  # fmt: skip
+)
 def test_the_strongest_evidence_leads(
     rows: list[dict[str, Any]], verdict: str, share: str, evidence: str | None
 ) -> None:
@@ -80,26 +80,18 @@ def test_own_checks_and_corrected_forms_stand_beside() -> None:
 
 
 rows = st.lists(
-    st.builds(
-        row,
-        st.sampled_from(VERDICTS),
-        st.tuples(st.sampled_from(SCALES[1:]), st.sampled_from(VERDICTS)),
-    ),
+    st.builds(row, st.sampled_from(VERDICTS), st.tuples(st.sampled_from(SCALES[1:]), st.sampled_from(VERDICTS))),
     min_size=1,
     max_size=5,
 )
 
 
 @given(rows)
-def test_what_shows_as_holding_is_nowhere_contradicted_by_more(
-    found: list[dict[str, Any]],
-) -> None:
+def test_what_shows_as_holding_is_nowhere_contradicted_by_more(found: list[dict[str, Any]]) -> None:
     (line,) = standing.lines(found)
     if line.verdict == HOLDS:
         for each in found:
-            largest = [
-                entry for _, reference in each["references"] if (entry := reference)["scale"] == "paper"
-            ]
+            largest = [entry for _, reference in each["references"] if (entry := reference)["scale"] == "paper"]
             against = [reference for reference in largest if reference["verdict"] in (FAILS, UNDECIDED)]
             assert not against and standing.best(each) in (HOLDS, TOO_FEW, NOT_RUN)
 

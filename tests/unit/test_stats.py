@@ -13,6 +13,4 @@ RNG = np.random.default_rng(0)
 def test_simplex_distance_by_simulation() -> None:
     for n in (1, 2, 7):
         a, b = RNG.dirichlet(np.ones(n), (2, 40_000))
-        assert float(stats.simplex_distance(n)) == pytest.approx(
-            ((a - b) ** 2).sum(1).mean(), rel=0.02, abs=1e-12
-        )
+        assert float(stats.simplex_distance(n)) == pytest.approx(((a - b) ** 2).sum(1).mean(), rel=0.02, abs=1e-12)

@@ -54,9 +54,7 @@ def test_every_published_file_is_in_the_embedded_remote(published: Published) ->
                 missing.append(path)
             elif md5.endswith(".dir"):
                 inside = [entry["md5"] for entry in json.loads(stored.read_text())]
-                missing += [
-                    f"{path}: {each}" for each in inside if not (STORE / each[:2] / each[2:]).is_file()
-                ]
+                missing += [f"{path}: {each}" for each in inside if not (STORE / each[:2] / each[2:]).is_file()]
     assert not missing
 
 
@@ -73,9 +71,7 @@ def test_the_store_is_small(published: Published) -> None:
         if not path.startswith("data/reference/") and not _kept_back(path):
             study = Path(path).parts[2]
             stored = STORE / md5[:2] / md5[2:]
-            inside = (
-                [entry["md5"] for entry in json.loads(stored.read_text())] if md5.endswith(".dir") else [md5]
-            )
+            inside = [entry["md5"] for entry in json.loads(stored.read_text())] if md5.endswith(".dir") else [md5]
             sizes[study] = sizes.get(study, 0) + sum((STORE / o[:2] / o[2:]).stat().st_size for o in inside)
     assert sizes and max(sizes.values()) <= LIMIT, sizes
 

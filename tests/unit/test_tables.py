@@ -69,9 +69,7 @@ VIOLATIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("change", "column", "check"), VIOLATIONS, ids=[v[1] + "-" + v[2] for v in VIOLATIONS]
-)
+@pytest.mark.parametrize(("change", "column", "check"), VIOLATIONS, ids=[v[1] + "-" + v[2] for v in VIOLATIONS])
 def test_a_violation_names_table_column_check_and_rows(
     tmp_path: Path, change: pl.Expr, column: str, check: str
 ) -> None:
@@ -107,9 +105,7 @@ def test_a_truncated_table_is_one_line(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for size in (0, 3, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
-        with pytest.raises(
-            SandglassError, match=r"truncated or damaged .* delete it and run snakemake again"
-        ):
+        with pytest.raises(SandglassError, match=r"truncated or damaged .* delete it and run snakemake again"):
             tables.read(path, Schema)
 
 

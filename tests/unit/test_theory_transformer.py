@@ -101,9 +101,7 @@ def test_replicas_segments_and_selection_change_nothing(spec: Spec) -> None:
     row.view(-1)[torch.from_numpy(packed.where)] = tokens.reshape(-1)
     segments = torch.from_numpy(packed.segments)[None]
     together, _ = model.forward(spec, params, table(spec), row, segments=segments)
-    np.testing.assert_allclose(
-        together.reshape(3, 16, -1)[:, packed.where], logits.reshape(3, 16, -1), atol=1e-13
-    )
+    np.testing.assert_allclose(together.reshape(3, 16, -1)[:, packed.where], logits.reshape(3, 16, -1), atol=1e-13)
 
 
 def test_what_is_recorded_is_what_was_computed(spec: Spec) -> None:
@@ -112,9 +110,7 @@ def test_what_is_recorded_is_what_was_computed(spec: Spec) -> None:
     names = [f"{last}.{name}" for name in model.RECORDED]
     logits, activations = model.forward(spec, params, table(spec), tokens, record=names)
     pattern = activations[f"{last}.attn.pattern"]
-    assert pattern.shape == (3, 2, 1, 6, 6) and torch.allclose(
-        pattern.sum(-1), torch.ones(3, 2, 1, 6).double()
-    )
+    assert pattern.shape == (3, 2, 1, 6, 6) and torch.allclose(pattern.sum(-1), torch.ones(3, 2, 1, 6).double())
     assert torch.equal(pattern, pattern.tril())
     np.testing.assert_allclose(
         torch.einsum("rbtm,rmo->rbto", activations[f"{last}.out"], params["head.W"]), logits, atol=1e-12
@@ -144,9 +140,7 @@ def test_checkpoints(tmp_path: Path) -> None:
         model.forward(checkpoint.spec, checkpoint.params, checkpoint.table, ids(3, 1, 5))[0],
         model.forward(spec, weights(spec), table(spec), ids(3, 1, 5))[0],
     )
-    checkpoints.write(
-        path, params | {"table": table(spec).numpy(), "head.W": params["head.W"][:, 1:]}, header
-    )
+    checkpoints.write(path, params | {"table": table(spec).numpy(), "head.W": params["head.W"][:, 1:]}, header)
     with pytest.raises(SandglassError, match=r"head\.W has shape \(5, 4\), its header says \(6, 4\)"):
         model.load(path)
 
@@ -155,17 +149,42 @@ def test_the_trainer_trains_it(tmp_path: Path) -> None:
     """On strings of two tokens, the second of which follows from the first."""
     rng = np.random.default_rng(0)
     tokens = rng.integers(1, 5, (64, 1))
-    data = {"ids": np.concatenate([np.zeros((64, 1)), tokens], 1)[None].astype(np.int16),
-            "lengths": np.full((1, 64), 2, np.int16),
-            "targets": np.concatenate([np.full((64, 1), -1), 4 - tokens], 1)[None].astype(np.int8)}  # fmt: skip
-    spec = {"block": "eq6", "layers": 1, "heads": 1, "width": 12, "ffn": 24, "attention": "learned",
-            "position": "none", "t_max": 1, "inputs": 5, "outputs": 4}  # fmt: skip
+    data = {
+        "ids": np.concatenate([np.zeros((64, 1)), tokens], 1)[None].astype(np.int16),
+        "lengths": np.full((1, 64), 2, np.int16),
+        "targets": np.concatenate([np.full((64, 1), -1), 4 - tokens], 1)[None].astype(np.int8),
+    }
+    spec = {
+        "block": "eq6",
+        "layers": 1,
+        "heads": 1,
+        "width": 12,
+        "ffn": 24,
+        "attention": "learned",
+        "position": "none",
+        "t_max": 1,
+        "inputs": 5,
+        "outputs": 4,
+    }
     header = core.Header(
-        model="transformer/theory", spec=spec, objective="next_token", seed=1,
+        model="transformer/theory",
+        spec=spec,
+        objective="next_token",
+        seed=1,
         settings={"weight": 0.0, "prefix_first": False},
-        study="dyck", stream="s", corpus=[0, 0], lr=[0.02, 0.02], steps=60, batch=32, schedule="constant",
-        betas=[0.9, 0.999], eps=1e-8, clip=0.0, precision="fp32", log_every=20,
-    )  # fmt: skip
+        study="dyck",
+        stream="s",
+        corpus=[0, 0],
+        lr=[0.02, 0.02],
+        steps=60,
+        batch=32,
+        schedule="constant",
+        betas=[0.9, 0.999],
+        eps=1e-8,
+        clip=0.0,
+        precision="fp32",
+        log_every=20,
+    )
     ensemble.write_job(tmp_path / "job.safetensors", header, data, np.eye(5, 12, dtype=np.float32))
     job = core.TrainingJob(tmp_path / "job.safetensors")
     state = core.train_chunk(job, [0, 1], torch.device("cpu"))

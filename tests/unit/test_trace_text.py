@@ -18,22 +18,32 @@ ROUNDING = Yardstick(gates=1082, moved=226, largest=1.732, turned=["a", "b"])
     ("rebuilt", "last"),
     [
         ({}, "the record was made on Abacus; rebuilt on Quipu"),
-        ({"state": DIFFERENT}, "last bits differ between the two, and training lets them grow. Rounding alone moves "
-         "226 of the 1082 gates of all claims, by up to 1.7 of a value, and turns 2 verdicts; single "
-         "models move as far"),
+        (
+            {"state": DIFFERENT},
+            "last bits differ between the two, and training lets them grow. Rounding alone moves "
+            "226 of the 1082 gates of all claims, by up to 1.7 of a value, and turns 2 verdicts; single "
+            "models move as far",
+        ),
         ({"state": INSIDE, "made": ["theory-x"]}, "rebuilt on Quipu: last bits differ between the two"),
         ({"state": WITHIN, "rebuilt_on": "Abacus"}, "rebuilt, on Abacus: the same bytes were to be expected"),
         ({"rebuilt_on": "Abacus"}, "the record was made, and this was rebuilt, on Abacus"),
         ({"state": WITHIN, "recorded_on": None}, "on which machine the record was made is not known"),
     ],
-)  # fmt: skip
+)
 def test_the_last_line_names_both_machines(
     rebuilt: dict[str, Any], last: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = {
-        "state": IDENTICAL, "comparisons": [], "made": ["train-x"], "kept": [], "recorded_on": "Abacus",
-        "rebuilt_on": "Quipu", "workspace": None, "workspace_size": None, "temporary": True,
-    }  # fmt: skip
+        "state": IDENTICAL,
+        "comparisons": [],
+        "made": ["train-x"],
+        "kept": [],
+        "recorded_on": "Abacus",
+        "rebuilt_on": "Quipu",
+        "workspace": None,
+        "workspace_size": None,
+        "temporary": True,
+    }
     show_rebuilt({"rebuilt": found | rebuilt}, ROUNDING)
     assert capsys.readouterr().out.rstrip("\n").endswith(last)
 
@@ -49,9 +59,16 @@ def test_a_workspace_that_was_chosen_here_is_said_to_be_kept(
     temporary: bool, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = {
-        "state": DIFFERENT, "comparisons": [], "made": [], "kept": [], "recorded_on": None, "rebuilt_on": "Quipu",
-        "workspace": "/tmp/w", "workspace_size": 18_000_000, "temporary": temporary,
-    }  # fmt: skip
+        "state": DIFFERENT,
+        "comparisons": [],
+        "made": [],
+        "kept": [],
+        "recorded_on": None,
+        "rebuilt_on": "Quipu",
+        "workspace": "/tmp/w",
+        "workspace_size": 18_000_000,
+        "temporary": temporary,
+    }
     show_rebuilt({"rebuilt": found}, None)
     assert text in capsys.readouterr().out
 
@@ -59,9 +76,16 @@ def test_a_workspace_that_was_chosen_here_is_said_to_be_kept(
 def test_values_by_scale_inside_a_list_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """As ``lengths: [4, {smoke: 8, quick: 64, paper: 64}]`` has them."""
     trace(
-        ["flipflop-standins"], verified=False, rebuilt=False, keep_runs=False, train=False, workspace=None,
-        as_json=False, code=False, full=True,
-    )  # fmt: skip
+        ["flipflop-standins"],
+        verified=False,
+        rebuilt=False,
+        keep_runs=False,
+        train=False,
+        workspace=None,
+        as_json=False,
+        code=False,
+        full=True,
+    )
     assert "lengths [4, 64] of [4, 8|64|64]" in " ".join(capsys.readouterr().out.replace("│", " ").split())
 
 

@@ -101,9 +101,7 @@ def padded_batch(job: core.TrainingJob, replica: int, step: int) -> dict[str, to
     }
 
 
-@pytest.mark.parametrize(
-    "run", ["dyck-standard", "dyck-linear-position", "dyck-minimal", "dyck-uniform-complete"]
-)
+@pytest.mark.parametrize("run", ["dyck-standard", "dyck-linear-position", "dyck-minimal", "dyck-uniform-complete"])
 def test_packed_loss_and_gradient_are_those_of_padded_rows(tmp_path: Path, run: str) -> None:
     job = open_job(tmp_path, run)
     table = torch.from_numpy(job.table).double()
@@ -126,9 +124,7 @@ def test_packed_loss_and_gradient_are_those_of_padded_rows(tmp_path: Path, run: 
     torch.testing.assert_close(values["packed"][2], values["padded"][2], atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize(
-    ("run", "behind"), [("dyck-minimal-contrastive", 1), ("dyck-minimal-contrastive-release", 0)]
-)
+@pytest.mark.parametrize(("run", "behind"), [("dyck-minimal-contrastive", 1), ("dyck-minimal-contrastive-release", 0)])
 def test_the_regulariser_compares_aligned_logits(tmp_path: Path, run: str, behind: int) -> None:
     """Eq. (18), sequence by sequence: [t_S] p s against [t_S] s at |s|+1 positions; in the release p [t_S] s."""
     job = open_job(tmp_path, run)
@@ -200,9 +196,7 @@ def test_curves_are_means_since_the_previous_point(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("steps", "tolerance"), [(1, 1e-6), (50, 2e-4)])
-def test_a_replica_alone_equals_the_same_replica_in_company(
-    tmp_path: Path, steps: int, tolerance: float
-) -> None:
+def test_a_replica_alone_equals_the_same_replica_in_company(tmp_path: Path, steps: int, tolerance: float) -> None:
     """Rows are filled up to the longest batch of the company, so sums may be taken in another order."""
     job = open_job(tmp_path, steps=steps)
     together = core.train_chunk(job, [0, 1, 2], CPU).flat
@@ -212,9 +206,7 @@ def test_a_replica_alone_equals_the_same_replica_in_company(
 
 
 @pytest.mark.usefixtures("forking")
-def test_on_a_cpu_the_number_of_workers_changes_no_bit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_cpu_the_number_of_workers_changes_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     models = []
     for cores in ("1", "2"):
         monkeypatch.setenv("OMP_NUM_THREADS", cores)
@@ -351,9 +343,7 @@ def test_plain_and_normalised_gradient_steps(tmp_path: Path, optimizer: str) -> 
             (gradient,) = torch.autograd.grad(job.objective.loss(forward, batch)["loss"].sum(), weights)
             norm = gradient.norm()
             torch.testing.assert_close(state.curves["gradient_norm"][step][r], norm, rtol=1e-4, atol=0)
-            weights = (
-                weights - rate * (gradient / norm if optimizer == "normalised_sgd" else gradient)
-            ).detach()
+            weights = (weights - rate * (gradient / norm if optimizer == "normalised_sgd" else gradient)).detach()
         torch.testing.assert_close(state.flat[r], weights[0], atol=1e-6, rtol=0)
 
 
@@ -430,9 +420,7 @@ def test_a_linear_schedule_reaches_its_floor_one_step_after_the_last(tmp_path: P
 
 def test_data_order_and_initial_weights_have_numbers_of_their_own(tmp_path: Path) -> None:
     job = open_job(tmp_path, streams=[0, 1, 0], orders=[0, 0, 1])
-    first, second, third = (
-        {"ids": job.batch([r], 3)["ids"], "flat": job.initial([r]).numpy()} for r in range(3)
-    )
+    first, second, third = ({"ids": job.batch([r], 3)["ids"], "flat": job.initial([r]).numpy()} for r in range(3))
     assert np.array_equal(first["ids"], second["ids"]) and not np.array_equal(first["ids"], third["ids"])
     assert np.array_equal(first["flat"], third["flat"]) and not np.array_equal(first["flat"], second["flat"])
 
@@ -463,9 +451,7 @@ def test_weights_after_named_steps_are_kept(tmp_path: Path) -> None:
     passed = core.train_chunk(late, [1], CPU)
     assert torch.equal(passed.snapshots["step3"], core.train_chunk(early, [1], CPU).flat)
     core.save(tmp_path / "partial", late, dataclasses.replace(passed, step=5))
-    assert torch.equal(
-        core._resume(tmp_path / "partial", late, passed).snapshots["step3"], passed.snapshots["step3"]
-    )
+    assert torch.equal(core._resume(tmp_path / "partial", late, passed).snapshots["step3"], passed.snapshots["step3"])
     (model,) = trained([write_job(tmp_path / "run", steps=8, snapshots=[3])])
     assert {name.split(".")[0] for name in model.params} >= {"step3"}
 
@@ -560,9 +546,7 @@ def test_a_worker_that_dies_is_one_line_and_the_next_call_goes_on(
 
     with monkeypatch.context() as patched:
         patched.setattr(ensemble, "_Worker", Doomed)
-        with pytest.raises(
-            SandglassError, match=r"ended with status -9 .*run the same command again"
-        ) as error:
+        with pytest.raises(SandglassError, match=r"ended with status -9 .*run the same command again") as error:
             trained([path])
         assert "\n" not in str(error.value)
     assert trained([path])[0].diverged == {}
@@ -613,9 +597,7 @@ def worker(path: Path) -> subprocess.Popen[bytes]:
         "core.train_chunk = functools.partial(core.train_chunk, checkpoint_seconds=0.0)\n"
         f"core.main({['cpu', str(path), '0,1,2']!r})"
     )
-    return subprocess.Popen(
-        [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def finish(process: subprocess.Popen[bytes]) -> list[bytes]:
@@ -649,9 +631,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     assert 20 <= resumed_from["step"] < 150
     first = json.loads(finish(worker(broken.path))[0])
     assert first["step"] > resumed_from["step"]
-    assert (broken.folder / "0to2.safetensors").read_bytes() == (
-        whole.folder / "0to2.safetensors"
-    ).read_bytes()
+    assert (broken.folder / "0to2.safetensors").read_bytes() == (whole.folder / "0to2.safetensors").read_bytes()
     assert not partial.exists()
 
 

@@ -151,9 +151,7 @@ def test_packed_rows_give_the_logits_of_padded_ones(spec: Spec) -> None:
     used = torch.from_numpy(np.arange(9) < lengths[:, None])
     flat = torch.zeros(3, packed.segments.size, dtype=torch.int64)
     flat[:, packed.where] = rows[:, used]
-    positions, segments = (
-        torch.from_numpy(a).expand(3, *a.shape) for a in (packed.positions, packed.segments)
-    )
+    positions, segments = (torch.from_numpy(a).expand(3, *a.shape) for a in (packed.positions, packed.segments))
     assert len(packed.segments) < len(lengths)
     logits, _ = transformer.forward(spec, params, table(spec), flat.view(segments.shape), positions, segments)
     torch.testing.assert_close(
@@ -226,9 +224,7 @@ def test_the_model_goes_on_with_what_a_hook_returns(spec: Spec) -> None:
         return changed
 
     plain, _ = transformer.forward(spec, params, table(spec), tokens)
-    logits, recorded = transformer.forward(
-        spec, params, table(spec), tokens, record=[name], hooks={name: hook}
-    )
+    logits, recorded = transformer.forward(spec, params, table(spec), tokens, record=[name], hooks={name: hook})
     unrecorded, _ = transformer.forward(spec, params, table(spec), tokens, hooks={name: hook})
     assert torch.equal(unrecorded, logits)
     assert torch.equal(recorded[name][1], own.expand(2, spec.heads, 9, 9))

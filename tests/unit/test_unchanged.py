@@ -38,9 +38,7 @@ def other_bytes_of_the_same_age(file: Path) -> None:
 
 @pytest.mark.parametrize("change", [other_bytes_of_the_same_age, Path.unlink, os.utime])
 @pytest.mark.parametrize("name", FILES)
-def test_any_touched_file_gives_another_digest(
-    tree: Path, name: str, change: Callable[[Path], object]
-) -> None:
+def test_any_touched_file_gives_another_digest(tree: Path, name: str, change: Callable[[Path], object]) -> None:
     before = unchanged.digest(tree)
     change(tree / name)
     assert unchanged.digest(tree) != before

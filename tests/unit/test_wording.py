@@ -10,9 +10,7 @@ from pipeline.audit.wording import RESIDUAL, Number, read
 
 FORMS = st.sampled_from(["{:.2f}", "{:.6f}", "{:.3g}", "{:.2e}", "{:,.1f}", "{:g}", "{:+.2f}"])
 VALUES = st.floats(-1e6, 1e6).filter(lambda value: value == 0 or abs(value) > 1e-5)
-WORDS = st.sampled_from(
-    ["ρ =", "mean", "(k=2)", "layer", "·[[]]", "dyck-k2-d4", "–", "M1:", "16d", "a_1", "|p - p*|"]
-)
+WORDS = st.sampled_from(["ρ =", "mean", "(k=2)", "layer", "·[[]]", "dyck-k2-d4", "–", "M1:", "16d", "a_1", "|p - p*|"])
 BEHIND = st.sampled_from(["", ".", ",", ";", ")", "]", " %", "%", " of all"])
 
 
@@ -33,9 +31,7 @@ def test_a_printed_number_is_read_back(value: float, form: str, before: str, beh
 
 
 @given(VALUES, VALUES, FORMS)
-def test_a_share_is_that_of_the_values_but_for_what_printing_rounds_off(
-    a: float, b: float, form: str
-) -> None:
+def test_a_share_is_that_of_the_values_but_for_what_printing_rounds_off(a: float, b: float, form: str) -> None:
     one, other = (read(f"x {form.format(value)} y").numbers[0] for value in (a, b))
     share, larger = one.share(other), max(abs(one.value), abs(other.value))
     assert share == other.share(one) >= 0
@@ -62,12 +58,7 @@ def test_any_text_is_read(text: str) -> None:
     assert all(number.value == number.value and abs(number.value) < float("inf") for number in found.numbers)
 
 
-@given(
-    VALUES,
-    VALUES,
-    VALUES,
-    st.sampled_from(["{} [{}, {}]", "ρ = {} [{}, {}].", "({} ({} to {}))", "{} % [{}, {}]"]),
-)
+@given(VALUES, VALUES, VALUES, st.sampled_from(["{} [{}, {}]", "ρ = {} [{}, {}].", "({} ({} to {}))", "{} % [{}, {}]"]))
 def test_a_value_with_its_interval(value: float, lo: float, hi: float, form: str) -> None:
     ends = sorted([float(f"{lo:.2f}"), float(f"{hi:.2f}")])
     text = form.format(*(f"{each:.2f}".replace("-", "−") for each in (value, *ends)))

@@ -64,9 +64,7 @@ class Spec:
     def __post_init__(self) -> None:
         object.__setattr__(self, "heads", tuple(self.heads))  # JSON knows lists only
         if len(self.heads) != self.layers:
-            raise SandglassError(
-                f"heads: expected one number for each of {self.layers} layers, got {self.heads}"
-            )
+            raise SandglassError(f"heads: expected one number for each of {self.layers} layers, got {self.heads}")
         if self.width < self.inputs + self.length:
             raise SandglassError(
                 f"width {self.width} is less than {self.inputs} tokens and {self.length} positions need"

@@ -192,8 +192,7 @@ def lookup(
     if len(reads) == 1:
         return [first, (made[0][2] @ F, np.zeros(dim))]
     pick = [
-        np.array([[float(key[i] == value) for key in keys] for value in values])
-        for i, (values, _) in enumerate(parts)
+        np.array([[float(key[i] == value) for key in keys] for value in values]) for i, (values, _) in enumerate(parts)
     ]
     second = np.concatenate([sums @ chosen for (_, _, sums), chosen in zip(made, pick, strict=True)])
     less = len(reads) - 1 if bias is None else bias
@@ -508,10 +507,7 @@ def semidirect(
     pairs = [(g, h) for g in range(len(normal.group)) for h in range(len(acting.group))]
     place = {pair: i for i, pair in enumerate(pairs)}
     maps = {
-        tuple(place[int(normal.group.mul[g, phi(h, x)]), int(acting.group.mul[h, y])] for x, y in pairs): (
-            g,
-            h,
-        )
+        tuple(place[int(normal.group.mul[g, phi(h, x)]), int(acting.group.mul[h, y])] for x, y in pairs): (g, h)
         for g, h in pairs
     }
     group, a, b = group_of(maps), normal.codes.shape[1], acting.codes.shape[1]
@@ -593,9 +589,7 @@ def solvable(group: Group, *, counters: bool = False) -> Simulator:
     return Simulator(group, codes, _wreath_stages(inner, p))
 
 
-def _reindex(
-    dim: int, channels: tuple[tuple[int, ...], ...], kappa: int, sign: int, size: int, offset: int
-) -> Mlp:
+def _reindex(dim: int, channels: tuple[tuple[int, ...], ...], kappa: int, sign: int, size: int, offset: int) -> Mlp:
     """Return the MLP f(x) -> f(x + sign kappa) on ``channels`` (p, k): indicators of kappa gate copies (Lemma 19)."""
     p, flat = len(channels), [c + offset for row in channels for c in row]
     k = len(flat) // p
@@ -637,13 +631,7 @@ def stage_layer(
 
 
 def group_network(
-    simulator: Simulator,
-    symbols: Sequence[int],
-    length: int,
-    degree: int,
-    name: str,
-    *,
-    periodic: bool = False,
+    simulator: Simulator, symbols: Sequence[int], length: int, degree: int, name: str, *, periodic: bool = False
 ) -> Built:
     """Return the network that says which element s_t ... s_1 is; ``symbols`` are the elements of the input symbols."""
     width = simulator.codes.shape[1]
@@ -713,9 +701,7 @@ def cascade_network(
     for i, (level, simulator, G, held, M, B, st, _) in enumerate(plans):
         above = [(p[6], p[7]) for p in plans[:i]]  # st, pv
         layers.append(
-            _wiring(
-                dim, level, simulator, above, G, M, B, starts, (tok, cos, sin), length, pad_resets, previous
-            )
+            _wiring(dim, level, simulator, above, G, M, B, starts, (tok, cos, sin), length, pad_resets, previous)
         )
         size = 1
         if simulator:
@@ -762,20 +748,14 @@ def _wiring(
     """Return the layer that tells a level what its component reads: (states of the levels above, symbol) -> permutation
     or reset."""
     tok, cos, sin = common
-    code = (
-        {}
-        if simulator is None
-        else dict(zip(simulator.group.elements, simulator.codes.tolist(), strict=True))
-    )
+    code = {} if simulator is None else dict(zip(simulator.group.elements, simulator.codes.tolist(), strict=True))
     none = [0] * len(G)
     table: dict[tuple[int, ...], list[float]] = {
         (*starts, 0): [*none, level.start if pad_resets else 0, 0 if pad_resets else 1]
     }
     for (states, symbol), move in level.moves.items():
         bijective = len(set(move)) == len(move)
-        table[*states, symbol + 1] = (
-            [*(code[move] if code else none), 0, 1] if bijective else [*none, move[0], 0]
-        )
+        table[*states, symbol + 1] = [*(code[move] if code else none), 0, 1] if bijective else [*none, move[0], 0]
     reads = [pv if previous else st for st, pv in above]
     mlp = lookup(dim, [*reads, tok], table, [*G, M, B])
     if not above:
@@ -847,16 +827,11 @@ def grid_network(
     dim = out + 1
     gamma = np.log(2 * n - np.arange(1, n + 1))
     prefix = Head(unit(dim, pos), unit(dim, pad), unit(dim, tok), unit(dim, x).T)
-    turn = {
-        (z,): [math.cos(math.pi * z / (2 * n)), math.sin(math.pi * z / (2 * n))] for z in range(-n, n + 1)
-    }
+    turn = {(z,): [math.cos(math.pi * z / (2 * n)), math.sin(math.pi * z / (2 * n))] for z in range(-n, n + 1)}
     circular, sines = lookup(dim, [x], turn, [cos, sin], 1 / (2 * n)), tuple[Activation, ...]()
     if periodic:
         sines = (np.sin,)
-        circular = [
-            (math.pi * unit(dim, x, x), np.array([math.pi / 2, 0])),
-            (unit(dim, cos, sin).T, np.zeros(dim)),
-        ]
+        circular = [(math.pi * unit(dim, x, x), np.array([math.pi / 2, 0])), (unit(dim, cos, sin).T, np.zeros(dim))]
     first = Layer([prefix], _all_but(dim, [x]), circular, _all_but(dim, [cos, sin]), sines)
     c = math.pi**2 / (16 * math.log(2) * n**2)
     beta = math.log(64 * n * (n + 1) * math.log(2 * n)) * 2 * n / c
@@ -867,9 +842,7 @@ def grid_network(
         Q[cos, :2], Q[sin, :2] = [math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]
         Q[one, 2] = -c
         K[[cos, sin, pos], range(3)] = 1
-        heads.append(
-            Head(math.sqrt(beta) * Q, math.sqrt(beta) * K, unit(dim, pos), unit(dim, heads_at + s).T)
-        )
+        heads.append(Head(math.sqrt(beta) * Q, math.sqrt(beta) * K, unit(dim, pos), unit(dim, heads_at + s).T))
     if least == "window":
         state, between = window(dim, S, n, heads_at, out), tuple[Activation, ...]()
     else:
@@ -878,9 +851,7 @@ def grid_network(
 
     def embed(tokens: Ints) -> Array:
         rows = np.zeros((len(tokens), n + 1, dim))
-        rows[:, 1:, tok] = np.concatenate(
-            [np.broadcast_to(before, (len(tokens), len(before))), tokens - 1], 1
-        )
+        rows[:, 1:, tok] = np.concatenate([np.broadcast_to(before, (len(tokens), len(before))), tokens - 1], 1)
         rows[:, 0, pad], rows[:, 1:, pos], rows[..., one] = 1, gamma, 1
         rows[:, 0, pos] = math.log(2 * n) if padded_position else 0.0
         return rows
@@ -954,10 +925,7 @@ def least_window(
     With ``pool`` by one pooling layer, else pair by pair in log(S + 1) layers: min(a, b) = r(a) - r(a - b).
     """
     gap, K, beyond = 1 / (2 * n), 2 * S + 1, math.log(2 * n)
-    W, b = (
-        np.concatenate([unit(dim, *range(heads, heads + K)), np.zeros((dim, 4 * S))], 1),
-        np.zeros(K + 4 * S),
-    )
+    W, b = (np.concatenate([unit(dim, *range(heads, heads + K)), np.zeros((dim, 4 * S))], 1), np.zeros(K + 4 * S))
     late, off = np.zeros((K + 4 * S, K)), np.full(K, beyond)  # a_s, and log 2T' more where nothing matches
     late[range(K), range(K)], off[S] = 1, 0
     for i, s in enumerate(s for s in range(K) if s != S):
@@ -967,10 +935,7 @@ def least_window(
             W[heads + s, at], W[heads + inner, at], b[at] = 2 / gap, -2 / gap, -2 * shift
             late[at, s] = sign * beyond
     low, high = late[:, : S + 1], late[:, S:]
-    mlp: Mlp = [
-        (W, b),
-        (np.concatenate([low, high - low], 1), np.concatenate([off[: S + 1], off[S:] - off[: S + 1]])),
-    ]
+    mlp: Mlp = [(W, b), (np.concatenate([low, high - low], 1), np.concatenate([off[: S + 1], off[S:] - off[: S + 1]]))]
     filled = np.concatenate([np.eye(S + 1)] * 2)  # max(a, b) = r(a) + r(b - a), of units to windows
     between: list[Activation] = [relu, relu]
     if pool:
@@ -996,9 +961,7 @@ def least_window(
 # --- two constructions beside each other -----------------------------------------------------------
 
 
-def side_by_side(
-    first: Built, second: Built, split: Callable[[Ints], tuple[Ints, Ints]], states: int
-) -> Built:
+def side_by_side(first: Built, second: Built, split: Callable[[Ints], tuple[Ints, Ints]], states: int) -> Built:
     """Return one network that runs two of equal depth on disjoint coordinates (Lemma 17 for semiautomata, Example 5).
 
     ``split`` turns tokens into those of the two; the state is that of the first times ``states`` plus the second's.
@@ -1007,9 +970,7 @@ def side_by_side(
     layers = [_joined(x, y, a.dim, a.dim + b.dim) for x, y in zip(a.layers, b.layers, strict=True)]
 
     def embed(tokens: Ints) -> Array:
-        return np.concatenate(
-            [each.embed(part) for each, part in zip((first, second), split(tokens), strict=True)], -1
-        )
+        return np.concatenate([each.embed(part) for each, part in zip((first, second), split(tokens), strict=True)], -1)
 
     def decode(y: NDArray) -> tuple[Ints, float]:
         (p, off), (q, distance) = first.decode(y[..., : a.dim]), second.decode(y[..., a.dim :])
@@ -1027,9 +988,6 @@ def _joined(first: Layer, second: Layer, at: int, dim: int) -> Layer:
         heads += [Head(place.T @ h.Q, place.T @ h.K, place.T @ h.V, h.C @ place) for h in layer.heads]
         (W, b), *hidden, (V, c) = layer.mlp
         mlps.append([(place.T @ W, b), *hidden, (V @ place, c @ place)])
-    kept = (
-        np.concatenate([getattr(layer, k) for layer in (first, second)])
-        for k in ("kept_attention", "kept_mlp")
-    )
+    kept = (np.concatenate([getattr(layer, k) for layer in (first, second)]) for k in ("kept_attention", "kept_mlp"))
     attention, mlp = kept
     return Layer(heads, attention, beside(dim, mlps), mlp, first.between)

@@ -138,9 +138,7 @@ def forward(
     recorded: dict[str, Tensor] = {}
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
-        p = {
-            name.removeprefix(f"{at}."): value for name, value in params.items() if name.startswith(f"{at}.")
-        }
+        p = {name.removeprefix(f"{at}."): value for name, value in params.items() if name.startswith(f"{at}.")}
         key = known[layer] if known[layer] in record else ""
         mixed, pattern = _attention(spec, p, _norm(p, "ln1", x), bias, B, T, cache, layer, bool(key))
         x = x + _dropped(_affine(mixed, p["attn.W_O"], p["attn.b_O"]), dropout)
@@ -164,9 +162,16 @@ def _bias(spec: Spec, before: int, T: int, like: Tensor) -> Tensor:
 
 
 def _attention(
-    spec: Spec, p: dict[str, Tensor], x: Tensor, bias: Tensor, B: int, T: int, cache: Cache | None, layer: int,
+    spec: Spec,
+    p: dict[str, Tensor],
+    x: Tensor,
+    bias: Tensor,
+    B: int,
+    T: int,
+    cache: Cache | None,
+    layer: int,
     record: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """Return the values that all heads mix, and their pattern (empty if it is not recorded)."""
     R, H, dh = x.shape[0], spec.heads, spec.width // spec.heads
     qkv = _affine(x, p["attn.W_QKV"], p["attn.b_QKV"]).view(R, B, T, 3, H, dh)
@@ -183,8 +188,8 @@ def _attention(
     else:
         pattern = x.new_empty(0)
         mixed = F.scaled_dot_product_attention(
-            q.reshape(R * B, H, T, dh), k.reshape(R * B, H, -1, dh), v.reshape(R * B, H, -1, dh), attn_mask=bias[None],
-        ).view(R, B, H, T, dh)  # fmt: skip
+            q.reshape(R * B, H, T, dh), k.reshape(R * B, H, -1, dh), v.reshape(R * B, H, -1, dh), attn_mask=bias[None]
+        ).view(R, B, H, T, dh)
     return mixed.transpose(2, 3).reshape(R, B * T, spec.width), pattern
 
 

@@ -42,9 +42,13 @@ def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of every trained parameter of one model, in the order they are initialised."""
     e, h = spec.embed, spec.width
     return {
-        "embed.W": (spec.inputs, e), "cell.W_in": (e, 4 * h), "cell.W_hh": (h, 4 * h), "cell.b": (4 * h,),
-        "head.W": (h, spec.outputs), "head.b": (spec.outputs,),
-    }  # fmt: skip
+        "embed.W": (spec.inputs, e),
+        "cell.W_in": (e, 4 * h),
+        "cell.W_hh": (h, 4 * h),
+        "cell.b": (4 * h,),
+        "head.W": (h, spec.outputs),
+        "head.b": (spec.outputs,),
+    }
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -58,11 +62,7 @@ def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 
 def forward(
-    spec: Spec,
-    params: dict[str, Tensor],
-    table: Tensor,
-    ids: Int[Tensor, "R B T"],
-    record: Collection[str] = (),
+    spec: Spec, params: dict[str, Tensor], table: Tensor, ids: Int[Tensor, "R B T"], record: Collection[str] = ()
 ) -> tuple[Float[Tensor, "R B T O"], dict[str, Tensor]]:
     """Return logits of all positions, and nothing recorded.
 

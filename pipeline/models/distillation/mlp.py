@@ -57,11 +57,7 @@ def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 
 def forward(
-    spec: Spec,
-    params: dict[str, Tensor],
-    table: Tensor,
-    x: Float[Tensor, "R S B d"],
-    record: Collection[str] = (),
+    spec: Spec, params: dict[str, Tensor], table: Tensor, x: Float[Tensor, "R S B d"], record: Collection[str] = ()
 ) -> tuple[Float[Tensor, "R S B O"], dict[str, Tensor]]:
     """Return logits; an axis of 1 in ``x`` in place of R or S gives all models the same input.
 

@@ -139,9 +139,7 @@ def forward(
     R, S = params["embed.W"].shape[:2]
     B, T = ids.shape[-2:]
     if spec.t_max < T:
-        raise SandglassError(
-            f"an input of {T} tokens is longer than the {spec.t_max} positions of this model"
-        )
+        raise SandglassError(f"an input of {T} tokens is longer than the {spec.t_max} positions of this model")
     own = {name: value.flatten(0, 1) for name, value in _clipped(spec, params).items()}
     N, D = R * S, spec.width
     bert = spec.form == BERT
@@ -217,9 +215,7 @@ def answers(
     outputs, places = [], []
     for length in np.unique(lengths).tolist():
         rows = np.flatnonzero(lengths == length)
-        size = max(
-            1, numbers // (models * 8 * spec.width * length)
-        )  # inputs and outputs of a GELU are the widest
+        size = max(1, numbers // (models * 8 * spec.width * length))  # inputs and outputs of a GELU are the widest
         for start in range(0, len(rows), size):
             some = rows[start : start + size]
             targets = chosen[some, :length]

@@ -78,11 +78,13 @@ def table(points_XxI: ArrayLike, values_XxO: ArrayLike, spacing: float, bias: in
         firsts.append((wide, biases))
         seconds.append(sums @ (points[:, i] == own[:, None]).astype(float))
     less = count - 1 if bias is None else bias
-    return Mlp([
-        (np.concatenate([W for W, _ in firsts], 1), np.concatenate([b for _, b in firsts])),
-        (np.concatenate(seconds), np.full(len(points), -float(less))),
-        (values.reshape(len(points), -1), np.zeros(values.reshape(len(points), -1).shape[1])),
-    ])  # fmt: skip
+    return Mlp(
+        [
+            (np.concatenate([W for W, _ in firsts], 1), np.concatenate([b for _, b in firsts])),
+            (np.concatenate(seconds), np.full(len(points), -float(less))),
+            (values.reshape(len(points), -1), np.zeros(values.reshape(len(points), -1).shape[1])),
+        ]
+    )
 
 
 def vertices(k: int) -> tuple[Array, Array]:
@@ -177,9 +179,8 @@ def spreading(d: int, support: Sequence[int], scaled: bool = True, bias: int | N
     zero = np.zeros((d, 1))
     words = np.repeat([[0.0], [1.0]], d, 1)
     return Transformer(
-        words, np.eye(d), zero, zero, np.eye(d) * (d if scaled else 1), Mlp([(wide, b), *own.layers[1:]]),
-        products=True,
-    )  # fmt: skip
+        words, np.eye(d), zero, zero, np.eye(d) * (d if scaled else 1), Mlp([(wide, b), *own.layers[1:]]), products=True
+    )
 
 
 def cases(d: int, k: int) -> Iterator[tuple[NDArray[np.int64], int, float]]:

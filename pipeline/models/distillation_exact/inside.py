@@ -64,10 +64,7 @@ def channel(rate: float) -> Array:
 
 
 def evidence(
-    shown_NxT: NDArray[np.uint8],
-    rate: float,
-    kind_NxT: NDArray[np.uint8] | None = None,
-    hide_masked: bool = False,
+    shown_NxT: NDArray[np.uint8], rate: float, kind_NxT: NDArray[np.uint8] | None = None, hide_masked: bool = False
 ) -> Array:
     """Return (N, T, A) the evidence of what is shown (`channel`); behind the end, where PAD is shown, it is 0.
 
@@ -109,9 +106,14 @@ def selected_evidence(shown_NxT: NDArray[np.uint8]) -> Array:
 
 
 def best(
-    name: str, root: int, shown_NxT: NDArray[np.uint8], lengths_N: NDArray[np.int64], rate: float,
-    kind_NxT: NDArray[np.uint8] | None = None, hide_masked: bool = False,
-) -> Array:  # fmt: skip
+    name: str,
+    root: int,
+    shown_NxT: NDArray[np.uint8],
+    lengths_N: NDArray[np.int64],
+    rate: float,
+    kind_NxT: NDArray[np.uint8] | None = None,
+    hide_masked: bool = False,
+) -> Array:
     """Return (N, T, A) the distribution that the best predictor gives to each token, were it a selected one
     (A-ORACLE)."""
     seen = evidence(shown_NxT, rate, kind_NxT, hide_masked)
@@ -135,9 +137,7 @@ def likelihood(name: str, root: int, evidence_NxTxA: Array, lengths_N: NDArray[n
         return _total(name, root, torch.from_numpy(evidence_NxTxA), torch.from_numpy(lengths_N)).numpy()
 
 
-def string_probabilities(
-    name: str, root: int, tokens_NxT: NDArray[np.uint8], lengths_N: NDArray[np.int64]
-) -> Array:
+def string_probabilities(name: str, root: int, tokens_NxT: NDArray[np.uint8], lengths_N: NDArray[np.int64]) -> Array:
     """Return (N,) the probability of each string times the number of terminals to the power of its length, which keeps
     long strings in range; 0 for what is no string of the grammar below ``root``."""
     evidence_NxTxA = channel(0.0)[tokens_NxT] * pcfg.TERMINALS
@@ -221,10 +221,7 @@ def following(name: str, root: int, tokens_NxT: NDArray[np.uint8], level: int) -
 
     NaN where no such span can end. What is shown behind a sentence's end is PAD.
     """
-    seen = (
-        np.eye(pcfg.TERMINALS)[np.minimum(tokens_NxT, pcfg.TERMINALS - 1)]
-        * (tokens_NxT < pcfg.TERMINALS)[..., None]
-    )
+    seen = np.eye(pcfg.TERMINALS)[np.minimum(tokens_NxT, pcfg.TERMINALS - 1)] * (tokens_NxT < pcfg.TERMINALS)[..., None]
     with torch.no_grad():
         chart = Chart(name, torch.from_numpy(seen * pcfg.TERMINALS), pcfg.depth(root))  # mean 1, see above
         weights = chart.ends(root, level).numpy()
@@ -318,9 +315,7 @@ def _steps(band: Tensor, least: int) -> Iterator[tuple[int, slice, slice]]:
 # --- on its own: enumeration, n-grams, the plateau -----------------------------------------------------------
 
 
-def enumerated(
-    name: str, root: int, evidence_NxTxA: Array, lengths_N: NDArray[np.int64]
-) -> tuple[Array, Array]:
+def enumerated(name: str, root: int, evidence_NxTxA: Array, lengths_N: NDArray[np.int64]) -> tuple[Array, Array]:
     """Return (N, T, A) the derivative of the probability of the evidence, and (N,) that probability, by going through
     all derivations: slow, and independent of the inside algorithm."""
     strings, chances = pcfg.derivations(name, root)
@@ -341,9 +336,15 @@ def enumerated(
 
 
 def distances(
-    name: str, root: int, tokens_NxT: NDArray[np.uint8], lengths_N: NDArray[np.int64], place_N: NDArray[np.int64],
-    widths: Sequence[int], rate: float, hide_masked: bool = False,
-) -> tuple[Array, Array]:  # fmt: skip
+    name: str,
+    root: int,
+    tokens_NxT: NDArray[np.uint8],
+    lengths_N: NDArray[np.int64],
+    place_N: NDArray[np.int64],
+    widths: Sequence[int],
+    rate: float,
+    hide_masked: bool = False,
+) -> tuple[Array, Array]:
     """Return L_robust and L_close of the best predictor at one position of each sentence, total variation (equations
     4.94, 4.95), both (widths, N): how far its prediction is, with that token masked alone, from the one with all of
     n-gram(i) masked, and from the one with nothing but n-gram(i) to see. It expects masks of ``rate``, so that it

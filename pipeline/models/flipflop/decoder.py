@@ -122,19 +122,13 @@ def forward(
 
     Raises SandglassError for a name in ``record`` that this model does not have, or an input longer than its positions.
     """
-    known = [
-        f"blocks.{layer}.attn.{what}"
-        for layer in range(spec.layers)
-        for what in ("pattern", "norms", "inputs")
-    ]
+    known = [f"blocks.{layer}.attn.{what}" for layer in range(spec.layers) for what in ("pattern", "norms", "inputs")]
     if unknown := {*record} - {*known}:
         raise SandglassError(f"cannot record {sorted(unknown)}; this model has: {', '.join(known)}")
     R, d = params["head.W"].shape[0], spec.width
     _, B, T = ids.shape
     if spec.position == "learned" and spec.t_max < T:
-        raise SandglassError(
-            f"an input of {T} tokens is longer than the {spec.t_max} positions of this model"
-        )
+        raise SandglassError(f"an input of {T} tokens is longer than the {spec.t_max} positions of this model")
     flat = ids.expand(R, B, T).reshape(R, B * T)
     x = params["embed.W"].gather(1, flat[..., None].expand(-1, -1, d)).view(R, B, T, d)
     if spec.position == "learned":

@@ -141,9 +141,7 @@ class Parser:
         embeddings[..., 4], embeddings[..., 5] = 1, at
         return embeddings.astype(dtype)
 
-    def flags(
-        self, tokens_NxT: Ints, dtype: type = np.float64, hard: bool = False, causal: bool = True
-    ) -> NDArray:
+    def flags(self, tokens_NxT: Ints, dtype: type = np.float64, hard: bool = False, causal: bool = True) -> NDArray:
         """Return f_1(x) (N, T, 7): the last coordinate is 1 at a write and behind it."""
         x = self.embed(tokens_NxT, dtype)
         first = self.blocks[0]
@@ -192,13 +190,21 @@ def parser(
     query = np.stack([unit[4], unit[4]], 1)
     key = np.stack([1.5 * c_1 / (length if printed_key else C) * unit[0], c_1 * unit[5]], 1)
     first = Block(
-        query, key, np.stack([unit[0], nothing], 1), np.stack([unit[6], nothing]),
-        *threshold(7, 6, printed_threshold), residual=True,
-    )  # fmt: skip
+        query,
+        key,
+        np.stack([unit[0], nothing], 1),
+        np.stack([unit[6], nothing]),
+        *threshold(7, 6, printed_threshold),
+        residual=True,
+    )
     second = Block(
-        query, prefactor * c_2 * np.stack([reach * unit[6], unit[5]], 1), np.stack([unit[3], nothing], 1),
-        np.stack([unit[0], nothing]), *threshold(7, 0, printed_threshold), residual=False,
-    )  # fmt: skip
+        query,
+        prefactor * c_2 * np.stack([reach * unit[6], unit[5]], 1),
+        np.stack([unit[3], nothing], 1),
+        np.stack([unit[0], nothing]),
+        *threshold(7, 0, printed_threshold),
+        residual=False,
+    )
     return Parser((first, second), C)
 
 

@@ -58,10 +58,15 @@ def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of every trained parameter of one model, in the order they are initialised."""
     d = spec.width
     return {
-        "embed.W": (spec.inputs, d - 1), **{f"attn.W_{name}": (d, d) for name in "QKVO"}, "mlp.W_in": (d, 4 * d),
-        "mlp.b_in": (4 * d,), "mlp.W_out": (4 * d, d), "mlp.b_out": (d,), "head.W": (d, spec.outputs),
+        "embed.W": (spec.inputs, d - 1),
+        **{f"attn.W_{name}": (d, d) for name in "QKVO"},
+        "mlp.W_in": (d, 4 * d),
+        "mlp.b_in": (4 * d,),
+        "mlp.W_out": (4 * d, d),
+        "mlp.b_out": (d,),
+        "head.W": (d, spec.outputs),
         "head.b": (spec.outputs,),
-    }  # fmt: skip
+    }
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:

@@ -302,12 +302,8 @@ def normalised(gradient: Array) -> Array:
     g is scaled first, so that no square underflows.
     """
     with np.errstate(invalid="ignore"):
-        scaled = gradient / np.where(
-            gradient.any(-1, keepdims=True), np.abs(gradient).max(-1, keepdims=True), 1
-        )
-        return scaled / np.where(
-            scaled.any(-1, keepdims=True), np.linalg.norm(scaled, axis=-1, keepdims=True), 1
-        )
+        scaled = gradient / np.where(gradient.any(-1, keepdims=True), np.abs(gradient).max(-1, keepdims=True), 1)
+        return scaled / np.where(scaled.any(-1, keepdims=True), np.linalg.norm(scaled, axis=-1, keepdims=True), 1)
 
 
 RULES: dict[str, Rule] = {"gd": gradient_step, "ngd": normalised_step, "newton": newton_step}
@@ -326,13 +322,7 @@ class Descent:
 
 
 def descend(
-    problem: Problem,
-    rule: Rule,
-    start: Array,
-    optimum: Array,
-    eta: ArrayLike,
-    targets: Array,
-    caps: ArrayLike,
+    problem: Problem, rule: Rule, start: Array, optimum: Array, eta: ArrayLike, targets: Array, caps: ArrayLike
 ) -> Descent:
     """Run P paths together, each until it has met all of its ``targets`` (P, M), distances to ``optimum`` (P, 1, D),
     or made ``caps`` (P,) updates. Finished paths leave the batch.

@@ -112,11 +112,7 @@ def _fan_in(spec: Spec, name: str, shape: tuple[int, ...]) -> int:
 
 
 def forward(
-    spec: Spec,
-    params: dict[str, Tensor],
-    table: Tensor,
-    images: Float[Tensor, "R B D"],
-    record: Collection[str] = (),
+    spec: Spec, params: dict[str, Tensor], table: Tensor, images: Float[Tensor, "R B D"], record: Collection[str] = ()
 ) -> tuple[Float[Tensor, "R B"], dict[str, Tensor]]:
     """Return the log-ratio g of every image (D = side^2 pixels, row by row), and what is recorded.
 

@@ -73,25 +73,18 @@ def trunk(spec: Spec) -> dict[str, tuple[int, ...]]:
     """Return the same without the head."""
     D, ffn = spec.width, spec.ffn
     parameters: dict[str, tuple[int, ...]] = {
-        "embed.W": (spec.symbols, D), "embed.P": (spec.positions, D), "embed.W_type": (spec.types, D),
-        "embed.ln.w": (D,), "embed.ln.b": (D,),
-    }  # fmt: skip
+        "embed.W": (spec.symbols, D),
+        "embed.P": (spec.positions, D),
+        "embed.W_type": (spec.types, D),
+        "embed.ln.w": (D,),
+        "embed.ln.b": (D,),
+    }
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
         for which in "QKVO":
             parameters |= {f"{at}.attn.W_{which}": (D, D), f"{at}.attn.b_{which}": (D,)}
-        parameters |= {
-            f"{at}.ln1.w": (D,),
-            f"{at}.ln1.b": (D,),
-            f"{at}.mlp.W_in": (D, ffn),
-            f"{at}.mlp.b_in": (ffn,),
-        }
-        parameters |= {
-            f"{at}.mlp.W_out": (ffn, D),
-            f"{at}.mlp.b_out": (D,),
-            f"{at}.ln2.w": (D,),
-            f"{at}.ln2.b": (D,),
-        }
+        parameters |= {f"{at}.ln1.w": (D,), f"{at}.ln1.b": (D,), f"{at}.mlp.W_in": (D, ffn), f"{at}.mlp.b_in": (ffn,)}
+        parameters |= {f"{at}.mlp.W_out": (ffn, D), f"{at}.mlp.b_out": (D,), f"{at}.ln2.w": (D,), f"{at}.ln2.b": (D,)}
     return parameters
 
 

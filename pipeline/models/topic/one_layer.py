@@ -122,9 +122,7 @@ def forward(
         each = [params[name].flatten(1).norm(dim=1) if name in params else zero for name in names]
         recorded["norms"] = torch.stack(each, dim=1)
     if "squares" in record:
-        recorded["squares"] = sum(
-            (p.square().flatten(1).sum(1) for p in params.values()), outputs.new_zeros(())
-        )
+        recorded["squares"] = sum((p.square().flatten(1).sum(1) for p in params.values()), outputs.new_zeros(()))
     return outputs, recorded
 
 
@@ -180,9 +178,7 @@ def output_bias(spec: Spec, params: dict[str, Tensor], table: Tensor) -> Float[T
     bias = table.new_zeros(1, spec.symbols)
     if spec.values == "trained":
         own = params["attn.b_V"]
-        bias = bias + (
-            own if spec.embedding == "one_hot" else (params["embed.W"].mT @ own[..., None])[..., 0]
-        )
+        bias = bias + (own if spec.embedding == "one_hot" else (params["embed.W"].mT @ own[..., None])[..., 0])
     if spec.bias == "trained":
         bias = bias + params["head.b"]
     return bias + table if spec.bias == "frozen" else bias

@@ -49,10 +49,7 @@ def offsets(population: Population, variant: str) -> tuple[Number, Number]:
     T, v, tau = population.topics, population.v, population.tau
     p_1, p_2 = population.present, population.absent
     mask = population.masking.hidden if variant == "consistent" else 0
-    return (
-        v * (tau - 1) * p_1 + v * (T - tau) * p_2 + mask,
-        v * tau * p_1 + v * (T - tau - 1) * p_2 + mask,
-    )
+    return (v * (tau - 1) * p_1 + v * (T - tau) * p_2 + mask, v * tau * p_1 + v * (T - tau - 1) * p_2 + mask)
 
 
 def normalisers(population: Population, alpha: Number, beta: Number, variant: str) -> tuple[Number, Number]:
@@ -75,9 +72,7 @@ def _q(population: Population, variant: str, shift: Number) -> Callable[[Number,
     return lambda p, z: (c_3 * p - kappa) / z + shift * (1 - 1 / z)
 
 
-def block_loss(
-    population: Population, alpha: Number, beta: Number, variant: str, shift: Number = 0
-) -> Number:
+def block_loss(population: Population, alpha: Number, beta: Number, variant: str, shift: Number = 0) -> Number:
     """Return the loss with the value matrix of Theorem 2.1.2 (section 2.1.7.7, the three cases, not simplified)."""
     T, v, tau = population.topics, population.v, population.tau
     p_1, p_2, masking = population.present, population.absent, population.masking
@@ -158,15 +153,15 @@ def family_minimum(population: Population, W_VxV: Floats, free_mask: bool) -> tu
         return enumerated(population, W_VxV, family(population, *weights(point)))
 
     minimum = optimize.minimize(
-        at, np.zeros(3 if free_mask else 2) + 1.0, method="Nelder-Mead",
+        at,
+        np.zeros(3 if free_mask else 2) + 1.0,
+        method="Nelder-Mead",
         options={"xatol": 1e-8, "fatol": 1e-15, "maxiter": 5000, "maxfev": 5000},
-    )  # fmt: skip
+    )
     return float(minimum.fun), weights(minimum.x)
 
 
-def free_minimum(
-    population: Population, W_VxV: Floats, start_VxQ: Floats, steps: int
-) -> tuple[float, Floats]:
+def free_minimum(population: Population, W_VxV: Floats, start_VxQ: Floats, steps: int) -> tuple[float, Floats]:
     """Return the loss that L-BFGS reaches over all logits (V, V - 1) of keys for query words, and the weights of keys.
 
     Weights (V, V - 1) are relative to the mean weight of other topics' words, which is 1.
@@ -190,9 +185,12 @@ def free_minimum(
         return value.item(), gradient.numpy().ravel()
 
     minimum = optimize.minimize(
-        at, start_VxQ.ravel(), jac=True, method="L-BFGS-B",
+        at,
+        start_VxQ.ravel(),
+        jac=True,
+        method="L-BFGS-B",
         options={"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 1e-9, "maxcor": 20},
-    )  # fmt: skip
+    )
     weights = np.exp(minimum.x.reshape(start_VxQ.shape))
     topic = population.topic_V
     other = (topic[:, None] != topic[1:]) & (topic[:, None] >= 0)
@@ -209,8 +207,10 @@ def numeric_optimum(population: Population, kind: str, variant: str) -> Optimum:
     if kind == "block":
         minimum = optimize.minimize_scalar(
             lambda t: float(loss(population, math.exp(t), math.exp(t), variant)),
-            bounds=(math.log(scale) - 7, math.log(scale) + 7), method="bounded", options={"xatol": 1e-10},
-        )  # fmt: skip
+            bounds=(math.log(scale) - 7, math.log(scale) + 7),
+            method="bounded",
+            options={"xatol": 1e-10},
+        )
         g = math.exp(minimum.x)
         return Optimum(g, g, g, float(minimum.fun))
 
@@ -218,9 +218,7 @@ def numeric_optimum(population: Population, kind: str, variant: str) -> Optimum:
         return float(loss(population, math.exp(point[0]), math.exp(point[1]), variant))
 
     start = np.log([0.1, scale * population.v])
-    minimum = optimize.minimize(
-        at, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 0.0, "maxiter": 2000}
-    )
+    minimum = optimize.minimize(at, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 0.0, "maxiter": 2000})
     alpha, beta = np.exp(minimum.x)
     return Optimum(alpha, beta, gamma(population, alpha, beta), float(minimum.fun))
 
@@ -254,23 +252,34 @@ def stationarity(population: Population, variant: str) -> Callable[[Fraction], F
 
     s_1, o_1, e_1, s_2, o_2, e_2 = own(d_1), others(p_1), others(p_2), own(d_2), others(p_1), others(p_2)
     kept, other, foreign = (
-        masking.keep + masking.random / T, masking.random * (tau - 1) / T, masking.random * (T - tau) / T,
-    )  # fmt: skip
+        masking.keep + masking.random / T,
+        masking.random * (tau - 1) / T,
+        masking.random * (T - tau) / T,
+    )
     first = _parabola(
-        [(kept, 1, s_1), (kept * (v - 1), 0, s_1), (kept * v * (tau - 1), 0, o_1), (kept * v * (T - tau), 0, e_1),
-         (other, 1, o_1), (other * v, 0, s_1), (other * (v * (tau - 1) - 1), 0, o_1),
-         (other * v * (T - tau), 0, e_1)]
-    )  # fmt: skip
+        [
+            (kept, 1, s_1),
+            (kept * (v - 1), 0, s_1),
+            (kept * v * (tau - 1), 0, o_1),
+            (kept * v * (T - tau), 0, e_1),
+            (other, 1, o_1),
+            (other * v, 0, s_1),
+            (other * (v * (tau - 1) - 1), 0, o_1),
+            (other * v * (T - tau), 0, e_1),
+        ]
+    )
     second = _parabola(
-        [(foreign, 1, o_2), (foreign * (v * tau - 1), 0, o_2), (foreign * v, 0, s_2),
-         (foreign * v * (T - tau - 1), 0, e_2)]
-    )  # fmt: skip
+        [
+            (foreign, 1, o_2),
+            (foreign * (v * tau - 1), 0, o_2),
+            (foreign * v, 0, s_2),
+            (foreign * v * (T - tau - 1), 0, e_2),
+        ]
+    )
 
     def quartic(g: Fraction) -> Fraction:
         z_1, z_2 = v * p_1 * g + d_1, v * p_2 * g + d_2
-        return -(
-            p_1 * (first[0] * z_1 + 2 * first[1]) * z_2**3 + p_2 * (second[0] * z_2 + 2 * second[1]) * z_1**3
-        )
+        return -(p_1 * (first[0] * z_1 + 2 * first[1]) * z_2**3 + p_2 * (second[0] * z_2 + 2 * second[1]) * z_1**3)
 
     return quartic
 
@@ -306,9 +315,7 @@ def _exact_diagonal(population: Population, variant: str) -> Optimum:
 
         def best(s: Decimal) -> Optimum:
             """At the sum s: the vertex of the parabola in beta, within 0 and s."""
-            at = [
-                diagonal_loss(exact, (s - beta) / (v - 1), beta, variant) for beta in (Decimal(0), s / 2, s)
-            ]
+            at = [diagonal_loss(exact, (s - beta) / (v - 1), beta, variant) for beta in (Decimal(0), s / 2, s)]
             curvature = at[0] - 2 * at[1] + at[2]
             vertex = s / 2 * (1 - (at[2] - at[0]) / (2 * curvature)) if curvature > 0 else s
             beta = min(max(vertex, Decimal(0)), s)

@@ -39,9 +39,7 @@ def member(population: Population, u_V: Floats, noise_VxV: Floats) -> Floats:
     return W
 
 
-def violations(
-    population: Population, W_VxV: Floats, first: float | None = None
-) -> tuple[Floats, dict[str, float]]:
+def violations(population: Population, W_VxV: Floats, first: float | None = None) -> tuple[Floats, dict[str, float]]:
     """Return u (V,), read off from blocks of other topics, and by how much each condition of Lemma 2.1.1 is violated.
 
     ``first`` takes the place of c_1, which is 0 in Theorem 2.1.1. Conditions, by their places in the lemma: ``1a`` and
@@ -98,9 +96,7 @@ def descend(population: Population, start_VxV: Floats, penalty: float, steps: in
     return W
 
 
-def fit_embeddings(
-    population: Population, start_dxV: Floats, bias_V: Floats, steps: int
-) -> tuple[Floats, Floats]:
+def fit_embeddings(population: Population, start_dxV: Floats, bias_V: Floats, steps: int) -> tuple[Floats, Floats]:
     """Return the Gram matrix E = W' W (V, V) of the embeddings W (d, V) that L-BFGS reaches from ``start_dxV``, and the
     loss above its floor after each of its steps.
 
@@ -117,9 +113,12 @@ def fit_embeddings(
         return float((missed_DxV**2).sum(1).mean()), gradient.ravel()
 
     minimum = optimize.minimize(
-        at, start_dxV.ravel(), jac=True, method="L-BFGS-B",
+        at,
+        start_dxV.ravel(),
+        jac=True,
+        method="L-BFGS-B",
         callback=lambda flat: curve.append(at(flat)[0]),
         options={"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 1e-13, "maxcor": 30},
-    )  # fmt: skip
+    )
     W = minimum.x.reshape(start_dxV.shape)
     return W.T @ W, np.array(curve)

@@ -198,9 +198,7 @@ def _attention(
     return mixed.reshape(R, B * T, spec.width), pattern
 
 
-def _attention_by_counts(
-    spec: Spec, p: dict[str, Tensor], table: Tensor, ids: Tensor, mask: Tensor
-) -> Tensor:
+def _attention_by_counts(spec: Spec, p: dict[str, Tensor], table: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
     """Return the output of `_attention` for a first layer whose inputs carry no position: exact, and linear
     in the length.
 

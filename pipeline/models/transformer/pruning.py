@@ -231,19 +231,11 @@ class Mask:
         """Keep weights for W_K' W_Q = form on the first rows of the input (Lemma 7)."""
         rows = np.arange(len(form))
         keys, queries = self.layer["W_K"].T, self.layer["W_Q"]
-        self.kept["W_Q"], kept, worst = prune_product(
-            queries, keys, form, rows, rows, LINEAR, self.n, self.rng
-        )
+        self.kept["W_Q"], kept, worst = prune_product(queries, keys, form, rows, rows, LINEAR, self.n, self.rng)
         self.kept["W_K"], self.worst = kept.T, max(self.worst, worst)
 
     def _product(
-        self,
-        second: str,
-        first: str,
-        target: Array,
-        outputs: NDArray,
-        inputs: NDArray,
-        signs: tuple[int, ...],
+        self, second: str, first: str, target: Array, outputs: NDArray, inputs: NDArray, signs: tuple[int, ...]
     ) -> None:
         self.kept[first], self.kept[second], worst = prune_product(
             self.layer[first], self.layer[second], target, outputs, inputs, signs, self.n, self.rng
@@ -332,9 +324,7 @@ def preparation(weights: Array, values: Array) -> tuple[Array, NDArray[np.int64]
     for row in range(m):
         columns[row] = free[row].argmax()
         if free[row, columns[row]] < SMALLEST:
-            raise SandglassError(
-                f"pruning: the parent's width {len(weights)} leaves no column for its values"
-            )
+            raise SandglassError(f"pruning: the parent's width {len(weights)} leaves no column for its values")
         free[:, columns[row]] = 0
     scale = weights[np.arange(m), columns]
     return np.concatenate([np.eye(m), _centred(values) / scale[:, None]]), columns

@@ -189,9 +189,7 @@ def _attention(
 ) -> tuple[Tensor, Tensor]:
     """Return a_l of eq. (8), and the pattern (R*B, T, T)."""
     R = x_RxNxM.shape[0]
-    q, k, v = (
-        torch.bmm(x_RxNxM, params[f"{at}.attn.{name}"]).view(R * B, T, -1) for name in ("W_Q", "W_K", "W_V")
-    )
+    q, k, v = (torch.bmm(x_RxNxM, params[f"{at}.attn.{name}"]).view(R * B, T, -1) for name in ("W_Q", "W_K", "W_V"))
     if spec.attention == "uniform":
         q = q * 0
     pattern = (torch.bmm(q, k.transpose(1, 2)) + mask).softmax(-1)

@@ -43,9 +43,7 @@ def cube(d: int) -> Array:
     [[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]]
     """
     if not 1 <= d <= DENSE:
-        raise SandglassError(
-            f"d = {d}: all inputs are laid out for 1 to {DENSE} coordinates; draw some instead"
-        )
+        raise SandglassError(f"d = {d}: all inputs are laid out for 1 to {DENSE} coordinates; draw some instead")
     bits = (np.arange(1 << d)[:, None] >> np.arange(d)) & 1
     return 1.0 - 2.0 * bits.astype(np.float64)
 
@@ -70,9 +68,9 @@ def fourier(values: ArrayLike) -> Array:
         raise SandglassError(f"{size} values are not those of all inputs: expected a power of two")
     for j in range(d):
         pairs = coefficients.reshape(*coefficients.shape[:-1], -1, 2, 1 << j)
-        coefficients = np.stack(
-            [pairs[..., 0, :] + pairs[..., 1, :], pairs[..., 0, :] - pairs[..., 1, :]], -2
-        ).reshape(coefficients.shape)
+        coefficients = np.stack([pairs[..., 0, :] + pairs[..., 1, :], pairs[..., 0, :] - pairs[..., 1, :]], -2).reshape(
+            coefficients.shape
+        )
     return coefficients / size
 
 
@@ -158,9 +156,7 @@ def biases(k: int) -> Array:
     return np.arange(1 - k, k) / k
 
 
-def initial(
-    rng: np.random.Generator, d: int, k: int, m: int, mode: Mode, replicas: tuple[int, ...] = ()
-) -> Network:
+def initial(rng: np.random.Generator, d: int, k: int, m: int, mode: Mode, replicas: tuple[int, ...] = ()) -> Network:
     """Return networks at the start, ``replicas`` in front (section 4.2.6, setup).
 
     ``iid`` is the printed start. ``aligned`` is what the proof of Lemma 64 assumes of every neuron of the first half
@@ -284,9 +280,7 @@ def drawn(rng: np.random.Generator, n: int, d: int) -> NDArray[np.float32]:
 
 def outputs(network: Network, x: torch.Tensor) -> torch.Tensor:
     """Return (N,) the outputs of one network, in the precision of ``x`` (N, d)."""
-    w, b, a = (
-        torch.from_numpy(np.ascontiguousarray(part)).to(x.dtype) for part in (network.w, network.b, network.a)
-    )
+    w, b, a = (torch.from_numpy(np.ascontiguousarray(part)).to(x.dtype) for part in (network.w, network.b, network.a))
     return torch.addmm(b, x, w.T).relu_() @ a
 
 
@@ -477,9 +471,7 @@ def predicted_share(inside: ArrayLike, outside: ArrayLike, variance: float, samp
     s = np.linspace(0.0, top, 1001)
 
     def below(means: Array) -> Array:  # P(|entry| <= s), (entries, 1001)
-        probabilities: Array = special.ndtr((s - means[:, None]) / scale) - special.ndtr(
-            (-s - means[:, None]) / scale
-        )
+        probabilities: Array = special.ndtr((s - means[:, None]) / scale) - special.ndtr((-s - means[:, None]) / scale)
         return probabilities
 
     least = 1 - (1 - below(means_in)).prod(0)  # P(least inner <= s)

@@ -126,12 +126,7 @@ def verified(
 
 
 def verified_all(
-    of: Construction,
-    instance: str,
-    what: str,
-    instances: Iterable[tuple[Built, Ints, Ints]],
-    size: str,
-    **more: Any,
+    of: Construction, instance: str, what: str, instances: Iterable[tuple[Built, Ints, Ints]], size: str, **more: Any
 ) -> Iterator[dict[str, Any]]:
     """Yield the same rows of several constructions: all token errors, and the largest distance."""
     results = [wrong(*each) for each in instances]

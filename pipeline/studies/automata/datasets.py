@@ -47,9 +47,7 @@ def _splits(entry: Dataset, task: str, rng: Callable[..., np.random.Generator]) 
         yield "length", automata.sample(task, length, probes, rng("length", length)), None, None
 
 
-def _frame(
-    task: str, split: str, made: tuple[Ints, Ints], p1: float | None, ones: int | None
-) -> pl.DataFrame:
+def _frame(task: str, split: str, made: tuple[Ints, Ints], p1: float | None, ones: int | None) -> pl.DataFrame:
     tokens, states = made
     n, length = tokens.shape
     lengths = np.full(n, length)

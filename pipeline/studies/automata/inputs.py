@@ -22,9 +22,7 @@ def encode(entry: dict[str, Any], *strings: str) -> NDArray[np.int64]:
     symbols = automata.task(entry["task"]).automaton.symbols
     for word in (word for text in strings for word in text.split()):
         if word not in symbols:
-            raise SandglassError(
-                f"symbol {word!r} is not in the alphabet of {entry['task']}: {', '.join(symbols)}"
-            )
+            raise SandglassError(f"symbol {word!r} is not in the alphabet of {entry['task']}: {', '.join(symbols)}")
     rows = [[symbols.index(word) for word in text.split()] for text in strings]
     if len({len(row) for row in rows}) > 1:
         raise SandglassError("inputs have different lengths")
@@ -38,7 +36,5 @@ def labels(entry: dict[str, Any], outputs: int) -> list[str]:
     ['0', '1', '2', '3']
     """
     of = automata.task(entry["task"])
-    names = [
-        [of.automaton.states[q] for q in np.flatnonzero(of.observe == label)] for label in range(outputs)
-    ]
+    names = [[of.automaton.states[q] for q in np.flatnonzero(of.observe == label)] for label in range(outputs)]
     return [states[0] if len(states) == 1 else str(label) for label, states in enumerate(names)]

@@ -6,15 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.params import (
-    AveragedRunEntry,
-    DatasetEntry,
-    ExperimentEntry,
-    Positive,
-    Probability,
-    Strict,
-    TheoryEntry,
-)
+from pipeline.params import AveragedRunEntry, DatasetEntry, ExperimentEntry, Positive, Probability, Strict, TheoryEntry
 
 Length = Annotated[int, Field(ge=2, le=1000, description="symbols of a sequence, T")]
 
@@ -55,13 +47,9 @@ class Dataset(DatasetEntry):
 
     tasks: list[TaskName] = Field(min_length=1)
     length: Length
-    train: Positive = Field(
-        description="training sequences: steps times batch of its runs, so that all are fresh"
-    )
+    train: Positive = Field(description="training sequences: steps times batch of its runs, so that all are fresh")
     held: Positive = Field(description="sequences of validation, and as many for the test")
-    probabilities: list[Probability] | None = Field(
-        None, description="of the symbol 1, in sets of their own (C2)"
-    )
+    probabilities: list[Probability] | None = Field(None, description="of the symbol 1, in sets of their own (C2)")
     counts: Annotated[int, Field(ge=1)] | None = Field(
         None, description="step between numbers of ones, in sets of their own (C2)"
     )

@@ -54,11 +54,7 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
         "held": True,
     }
     inputs = symbols + (task.labels if written else 0)
-    return (
-        Header.grid(entry, seed, _spec(entry, inputs, task.labels), settings),
-        data,
-        np.zeros((1, 1), np.float32),
-    )
+    return (Header.grid(entry, seed, _spec(entry, inputs, task.labels), settings), data, np.zeros((1, 1), np.float32))
 
 
 def _spec(entry: Run, inputs: int, outputs: int) -> dict[str, Any]:

@@ -8,17 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.kit.comparisons import (
-    CORRELATION,
-    MEDIAN,
-    OWN,
-    RATIO,
-    SHARE,
-    SHIFT,
-    Arm,
-    Comparison,
-    Declared,
-)
+from pipeline.kit.comparisons import CORRELATION, MEDIAN, OWN, RATIO, SHARE, SHIFT, Arm, Comparison, Declared
 from pipeline.kit.conditions import at_least
 from pipeline.studies.depth.names import (
     CONTEXT,
@@ -53,15 +43,27 @@ _FRESH = "accuracy on fresh contexts"
 _PICKED = "accuracy among the context's answers"
 _ENDINGS = [
     (MEMORIZATION[1], "train", OUTPUTS, EXP_1, "accuracy on the training sequences", "one layer"),
-    (FROZEN[MEMORIZATION[1]], "train", OUTPUTS, EXP_1, "accuracy on the training sequences",
-     "one layer with attention frozen at its start"),
+    (
+        FROZEN[MEMORIZATION[1]],
+        "train",
+        OUTPUTS,
+        EXP_1,
+        "accuracy on the training sequences",
+        "one layer with attention frozen at its start",
+    ),
     (SIZES, "train", OUTPUTS, CONTROLS, _MANY, "one layer"),
     (FROZEN[SIZES], "train", OUTPUTS, CONTROLS, _MANY, "one layer with attention frozen at its start"),
     (REASONING[2], JUDGED["ic_qa"], OUTPUTS, EXP_1, "accuracy on fresh questions", "two layers"),
     (ONE_LAYER["ic_qa"], JUDGED["ic_qa"], CONTEXT, CONTROLS, _PICKED, "one layer on reasoning, uniform start"),
     (GENERALIZATION[2], JUDGED["tm"], OUTPUTS, EXP_1, _UNSEEN, "two layers"),
-    (GENERALIZATION[2], "unseen_repetition", OUTPUTS, EXP_1,
-     "accuracy on AAA of tokens seen in other templates alone", "two layers"),
+    (
+        GENERALIZATION[2],
+        "unseen_repetition",
+        OUTPUTS,
+        EXP_1,
+        "accuracy on AAA of tokens seen in other templates alone",
+        "two layers",
+    ),
     (GENERALIZATION[2], "unseen_token", OUTPUTS, EXP_1, "accuracy on tokens that training never showed", "two layers"),
     (ONE_LAYER["tm"], JUDGED["tm"], OUTPUTS, CONTROLS, _UNSEEN, "one layer, uniform start"),
     (CONTEXTUAL[3], JUDGED["ic_tm"], OUTPUTS, EXP_1, _FRESH, "three layers from a classifier that starts small"),
@@ -69,18 +71,29 @@ _ENDINGS = [
     (CONTEXTUAL_PUBLISHED[3], JUDGED["ic_tm"], OUTPUTS, SETTINGS, _FRESH, "three layers from the published start"),
     (CONTEXTUAL_PUBLISHED[2], JUDGED["ic_tm"], CONTEXT, SETTINGS, _PICKED, "two layers from the published start"),
     (TWO_LAYERS_HEADS, JUDGED["ic_tm"], CONTEXT, SETTINGS, _PICKED, "two layers with 2l heads in the last"),
-    (ONE_LAYER["ic_tm"], JUDGED["ic_tm"], CONTEXT, CONTROLS, _PICKED,
-     "one layer on contextual generalization, uniform start"),
-]  # fmt: skip
+    (
+        ONE_LAYER["ic_tm"],
+        JUDGED["ic_tm"],
+        CONTEXT,
+        CONTROLS,
+        _PICKED,
+        "one layer on contextual generalization, uniform start",
+    ),
+]
 ENDED = {
     (run, split, among): DECLARED(
         Comparison(
-            f"ended-{run}-{split}-{among}".replace("_", "-"), measure, MEDIAN, experiment, (Arm(arm, run),),
-            learned=False, span=(0.0, 1.0),
+            f"ended-{run}-{split}-{among}".replace("_", "-"),
+            measure,
+            MEDIAN,
+            experiment,
+            (Arm(arm, run),),
+            learned=False,
+            span=(0.0, 1.0),
         )
     )
     for run, split, among, experiment, measure, arm in _ENDINGS
-}  # fmt: skip
+}
 
 
 def _solved(run: str, task: str, bar: float) -> Comparison:
@@ -100,20 +113,22 @@ SOLVED = {
 FROZEN_STEPS = {
     trained: DECLARED(
         Comparison(
-            f"steps-{frozen}", f"{STEPS}{where}", RATIO, experiment,
+            f"steps-{frozen}",
+            f"{STEPS}{where}",
+            RATIO,
+            experiment,
             (Arm("attention that learns", trained), Arm("attention frozen at its start", frozen)),
-            in_common=SEEDS, learned=False,
+            in_common=SEEDS,
+            learned=False,
         )
     )
     for (trained, frozen), experiment, where in zip(
         FROZEN.items(), (EXP_1, CONTROLS), ("", " on more training sequences than the width"), strict=True
     )
-}  # fmt: skip
+}
 
 
-def _sooner(
-    key: str, first: tuple[str, str], second: tuple[str, str], in_common: str = NOTHING
-) -> Comparison:
+def _sooner(key: str, first: tuple[str, str], second: tuple[str, str], in_common: str = NOTHING) -> Comparison:
     """Declare how many steps the first (words, run) takes to 95% over those of the second."""
     arms = (Arm(*first), Arm(*second))
     return DECLARED(Comparison(key, STEPS, RATIO, EXP_3, arms, in_common=in_common, learned=False))
@@ -136,9 +151,7 @@ ADAM = _sooner(
 )
 MORE_HEADS = {
     (k, heads): _sooner(
-        f"heads-k{k}-{heads.replace(', ', '')}",
-        (f"heads {heads}", run),
-        (f"heads 1, 1, 1, k = {k}", runs["1, 1, 1"]),
+        f"heads-k{k}-{heads.replace(', ', '')}", (f"heads {heads}", run), (f"heads 1, 1, 1, k = {k}", runs["1, 1, 1"])
     )
     for k, runs in EXAMPLES.items()
     for heads, run in runs.items()
@@ -147,42 +160,54 @@ MORE_HEADS = {
 
 # Figures 4 to 6.
 _BY_HEADS = Arm("one layer", *HEADS["sc"].values())
-HEADS_STEPS = DECLARED(
-    Comparison("heads-steps", f"heads and {STEPS}", CORRELATION, EXP_2, (_BY_HEADS,), learned=False)
-)
+HEADS_STEPS = DECLARED(Comparison("heads-steps", f"heads and {STEPS}", CORRELATION, EXP_2, (_BY_HEADS,), learned=False))
 HEADS_P = DECLARED(
     Comparison(
         "heads-p",
         "p-value of the rank correlation of heads and steps to 95%, 1 where steps do not fall with heads",
-        OWN, EXP_2, (_BY_HEADS,), learned=False,
+        OWN,
+        EXP_2,
+        (_BY_HEADS,),
+        learned=False,
     )
-)  # fmt: skip
+)
 HEADS_ACCURACY = {
     (task, heads): DECLARED(
         Comparison(
-            f"heads-{task}-{heads.replace(', ', '')}".replace("_", "-"), f"final accuracy on {words}", SHIFT, EXP_2,
-            (Arm(f"heads {heads}", run), Arm(f"heads {ONE_HEAD}", HEADS[task][ONE_HEAD])), learned=False,
+            f"heads-{task}-{heads.replace(', ', '')}".replace("_", "-"),
+            f"final accuracy on {words}",
+            SHIFT,
+            EXP_2,
+            (Arm(f"heads {heads}", run), Arm(f"heads {ONE_HEAD}", HEADS[task][ONE_HEAD])),
+            learned=False,
         )
     )
     for task, words in (("ic_qa", "reasoning"), ("tm", "generalization"))
     for heads, run in HEADS[task].items()
     if heads != ONE_HEAD
-}  # fmt: skip
+}
 
 # Section 6.2, of models that solve their task.
 RIGHT_PAIR = DECLARED(
     Comparison(
         "right-pair",
         "share of fresh questions whose largest key in layer 2, its own pair aside, lies in the right pair",
-        MEDIAN, EXP_1, (Arm("two layers", REASONING[2]),), span=(0.0, 1.0),
+        MEDIAN,
+        EXP_1,
+        (Arm("two layers", REASONING[2]),),
+        span=(0.0, 1.0),
     )
-)  # fmt: skip
+)
 LIKENESS = {
     layer: DECLARED(
         Comparison(
-            f"likeness-{layer}", f"cosine of attention in layer {layer} with the construction on templates", SHIFT,
-            EXP_1, (Arm("trained", GENERALIZATION[2]), Arm("at the start", GENERALIZATION[2])), in_common=MODELS,
+            f"likeness-{layer}",
+            f"cosine of attention in layer {layer} with the construction on templates",
+            SHIFT,
+            EXP_1,
+            (Arm("trained", GENERALIZATION[2]), Arm("at the start", GENERALIZATION[2])),
+            in_common=MODELS,
         )
     )
     for layer in (1, 2)
-}  # fmt: skip
+}

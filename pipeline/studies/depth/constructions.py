@@ -237,10 +237,7 @@ def chain_reasoner(pairs: int, hops: int, entities: int, merged: bool = False) -
     after[signs[:-1] + 1, signs[:-1]] = 1
     alone[-1, -1] = 1
     forbidden[:], forbidden[:-1, -1] = tasks.FORBIDDEN, 0  # only the last column asks, and not itself
-    first = [
-        (positions(spec, before), move(d, tokens, sources)),
-        (positions(spec, after), move(d, tokens, targets)),
-    ]
+    first = [(positions(spec, before), move(d, tokens, sources)), (positions(spec, after), move(d, tokens, targets))]
     same, forget = identity(d, sources) + positions(spec, forbidden), identity(d, sources, -1.0)
     if merged:
         built = [first] + [[(same, move(d, targets, sources) + forget)]] * hops
@@ -267,7 +264,7 @@ def generalizer(templates: NDArray, tokens: int, form: str = "corrected") -> Mod
     The second layer is meant to weigh column j by w_j = 3^(l-1-j), which needs one-hot positions; after the first
     layer it weighs it by (M w)_j, and what the classifier reads is M M w, which tells templates apart as well.
     """
-    C, l = templates.shape  # noqa: E741 - the paper's letter
+    C, l = templates.shape
     n, inputs = l + 1, tokens + 1
     d = inputs + n
     spec = _spec([1, 1], d, n, inputs, C)
@@ -284,7 +281,7 @@ def generalizer(templates: NDArray, tokens: int, form: str = "corrected") -> Mod
     return _model(spec, layers, nearest(columns * read, np.arange(C)))
 
 
-def ternary(l: int) -> NDArray[np.float64]:  # noqa: E741
+def ternary(l: int) -> NDArray[np.float64]:
     """Return the weights 3^(l-1), ..., 3^0 of the last column on the first l positions, (n, n), n = l + 1."""
     alpha = np.zeros((l + 1, l + 1))
     alpha[:l, l] = 3.0 ** np.arange(l - 1, -1, -1)
@@ -294,7 +291,7 @@ def ternary(l: int) -> NDArray[np.float64]:  # noqa: E741
 # Contextual generalization: parse, copy, match
 
 
-def contextual_generalizer(k: int, l: int, questions: int, answers: int, form: str = "corrected") -> Model:  # noqa: E741
+def contextual_generalizer(k: int, l: int, questions: int, answers: int, form: str = "corrected") -> Model:
     """Build DEP-T6: three layers of 1, 1 and 2l heads, d' = d + n + l + 2 (Theorem 6, section 15).
 
     Within every block the first layer writes the template, E_ij = 1[tokens i and j are the same], into l + 2 spare

@@ -32,9 +32,7 @@ def generate(entry: Any, dataset_id: str, seed: int) -> tuple[pl.DataFrame, dict
     def rng(*names: str | int) -> np.random.Generator:
         return stream(seed, "depth", dataset_id, *names)
 
-    frames = [
-        _frame(entry, split, corpus, sample) for split, corpus, sample in _SAMPLES[entry.task](entry, rng)
-    ]
+    frames = [_frame(entry, split, corpus, sample) for split, corpus, sample in _SAMPLES[entry.task](entry, rng)]
     vocabulary = json.dumps(tasks.vocabulary(entry.d1, getattr(entry, "d2", 0)))
     numbered = pl.concat(frames).with_columns(
         pl.int_range(pl.len(), dtype=pl.Int32).over("split", "corpus").alias("seq_id")
@@ -77,19 +75,11 @@ def _template_matching(entry: Any, rng: Any) -> Samples:
             yield split, 0, every
             continue
         for generator, part in _parts(rng, n, split):
-            yield (
-                split,
-                0,
-                tasks.template_matching(generator, part, entry.l, tokens, entry.d1, held_out, classes),
-            )
+            yield (split, 0, tasks.template_matching(generator, part, entry.l, tokens, entry.d1, held_out, classes))
 
 
 def _every(
-    l: int,  # noqa: E741 (the paper's letter)
-    tokens: tuple[int, int],
-    d1: int,
-    held_out: bool | None,
-    classes: tuple[int, int] | None,
+    l: int, tokens: tuple[int, int], d1: int, held_out: bool | None, classes: tuple[int, int] | None
 ) -> tasks.Sample:
     """Return every sequence of a split once, or as often as its template needs to be as frequent as the others."""
     templates = tasks.templates(l)
@@ -160,9 +150,7 @@ def _frame(entry: Any, split: str, corpus: int, sample: tasks.Sample) -> pl.Data
     frame = pl.DataFrame(columns).with_columns(pl.lit(value).alias(name) for name, value in constants.items())
     dtypes = {name: column.dtype.type for name, column in SCHEMA.to_schema().columns.items()}
     lists = ("tokens", "candidates")
-    return frame.select(
-        pl.col(name) if name in lists else pl.col(name).cast(dtype) for name, dtype in dtypes.items()
-    )
+    return frame.select(pl.col(name) if name in lists else pl.col(name).cast(dtype) for name, dtype in dtypes.items())
 
 
 def _lists(values_NxK: NDArray[np.int64]) -> pl.Series:

@@ -10,10 +10,7 @@ CONTEXTUAL = {layers: f"depth-ic-tm-l{layers}" for layers in (1, 2, 3, 4)}
 CONTEXTUAL_PUBLISHED = {layers: f"depth-ic-tm-l{layers}-published" for layers in (2, 3, 4)}
 TWO_LAYERS_HEADS = "depth-ic-tm-l2-heads"  # 2 l heads in the last layer, as in Theorem 6
 SIZES = "depth-sc-sizes"  # more sequences than the width, in a corpus for each number
-FROZEN = {
-    MEMORIZATION[1]: "depth-sc-l1-frozen",
-    SIZES: "depth-sc-sizes-frozen",
-}  # attention that stays as it starts
+FROZEN = {MEMORIZATION[1]: "depth-sc-l1-frozen", SIZES: "depth-sc-sizes-frozen"}  # attention that stays as it starts
 SOFTMAX = {"ic_qa": "depth-ic-qa-l2-softmax", "tm": "depth-tm-l2-softmax"}
 CONTEXTUAL_ADAM = {layers: f"depth-ic-tm-l{layers}-adam" for layers in (2, 3)}
 ONE_LAYER = {  # from the start from which one layer memorizes
@@ -86,10 +83,4 @@ RUNS = (
 )
 DATASETS = tuple(SHOWN.values())
 # Checks of these carry claims 7 and 8.
-THEORY = (
-    "depth-one-layer",
-    "depth-impossibility",
-    "depth-reasoning",
-    "depth-generalization",
-    "depth-contextual",
-)
+THEORY = ("depth-one-layer", "depth-impossibility", "depth-reasoning", "depth-generalization", "depth-contextual")

@@ -6,15 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.params import (
-    DatasetEntry,
-    ExperimentEntry,
-    GridRunEntry,
-    Positive,
-    Probability,
-    Strict,
-    TheoryEntry,
-)
+from pipeline.params import DatasetEntry, ExperimentEntry, GridRunEntry, Positive, Probability, Strict, TheoryEntry
 
 Tokens = Annotated[int, Field(ge=2, le=2000)]
 Length = Annotated[int, Field(ge=2, le=6, description="tokens of a template, l")]
@@ -26,7 +18,7 @@ class Classification(DatasetEntry):
 
     task: Literal["sc"]
     d1: Tokens
-    l: Annotated[int, Field(ge=1, le=20, description="tokens of a sequence")]  # noqa: E741 (the paper's letter)
+    l: Annotated[int, Field(ge=1, le=20, description="tokens of a sequence")]
     sizes: list[Positive] = Field(min_length=1, description="sequences of each corpus, N")
 
 
@@ -54,16 +46,14 @@ class TemplateMatching(_Fresh):
     """DEP-D3: which template has the sequence? The last ``unseen`` of the d1 tokens never occur in training."""
 
     task: Literal["tm"]
-    l: Length  # noqa: E741
+    l: Length
     d1: Tokens
     unseen: Positive
 
     @model_validator(mode="after")
     def _enough(self) -> TemplateMatching:
         if self.unseen < self.l or self.d1 - self.unseen < max(5, self.l):
-            raise ValueError(
-                f"at l {self.l}, unseen must be at least l, and 5 and l tokens of d1 {self.d1} be left"
-            )
+            raise ValueError(f"at l {self.l}, unseen must be at least l, and 5 and l tokens of d1 {self.d1} be left")
         return self
 
 
@@ -72,7 +62,7 @@ class Contextual(_Fresh):
 
     task: Literal["ic_tm"]
     k: Context
-    l: Length  # noqa: E741
+    l: Length
     d1: Tokens
     d2: Tokens
 
@@ -97,9 +87,7 @@ class Nested(_Fresh):
         if max(self.hops) > self.links:
             raise ValueError(f"hops {self.hops} must not exceed links {self.links}")
         if self.d1 < self.chains * (self.links + 1):
-            raise ValueError(
-                f"d1 {self.d1} must be at least {self.chains * (self.links + 1)}: no token repeats"
-            )
+            raise ValueError(f"d1 {self.d1} must be at least {self.chains * (self.links + 1)}: no token repeats")
         return self
 
 
@@ -166,9 +154,7 @@ class ImpossibilityCheck(TheoryEntry):
     module: Literal["impossibility"]
     models: Annotated[int, Field(ge=2, description="random models for each number of heads")]
     heads: Annotated[list[Positive], Field(min_length=1)]
-    lengths: Annotated[
-        list[Annotated[int, Field(ge=2, le=4)]], Field(min_length=1, description="of templates")
-    ]
+    lengths: Annotated[list[Annotated[int, Field(ge=2, le=4)]], Field(min_length=1, description="of templates")]
     tokens: Annotated[int, Field(ge=4, le=5, description="over which templates are filled in every way")]
 
 
@@ -241,14 +227,10 @@ class Analysis(Strict):
     )
     solved: Probability = Field(description="final accuracy from which a model has learned any other task")
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
-    probes: Positive = Field(
-        description="test sequences on which attention is compared with the construction"
-    )
+    probes: Positive = Field(description="test sequences on which attention is compared with the construction")
 
 
 class Claims(Strict):
     """How tables become verdicts."""
 
-    close: Annotated[
-        float, Field(gt=0, lt=1, description="claim 6: how far heads may move the final accuracy")
-    ]
+    close: Annotated[float, Field(gt=0, lt=1, description="claim 6: how far heads may move the final accuracy")]

@@ -35,9 +35,7 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     needed = entry.steps * entry.batch
     parts = {
         (split, c): part
-        for (split, c), part in frame.partition_by(
-            "split", "corpus", as_dict=True, maintain_order=True
-        ).items()
+        for (split, c), part in frame.partition_by("split", "corpus", as_dict=True, maintain_order=True).items()
     }
     present = [split for split in SPLITS if (split, 0) in parts]
     if shape["task"] != "sc" and parts["train", 0].height < needed:
@@ -63,15 +61,22 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
 
 
 def _spec(entry: Run, shape: dict[str, Any], outputs: int) -> attention_only.Spec:
-    task, k, l = shape["task"], shape["k"], shape["l"]  # noqa: E741
+    task, k, l = shape["task"], shape["k"], shape["l"]
     d, n = tasks.inputs(task, shape["d1"], shape["d2"]), tasks.length(task, k, l)
     init = "task" if entry.init == "construction" else entry.init
     sizes = {name: value for name in ("later", "readout") if (value := getattr(entry, name)) is not None}
     return attention_only.Spec(
-        layers=len(entry.heads), heads=tuple(entry.heads), attention=entry.attention, width=entry.width, length=n,
-        inputs=d, outputs=outputs if task in ("sc", "tm") else d, init=init,
-        frozen=entry.trained == "classifier", **sizes,
-    )  # fmt: skip
+        layers=len(entry.heads),
+        heads=tuple(entry.heads),
+        attention=entry.attention,
+        width=entry.width,
+        length=n,
+        inputs=d,
+        outputs=outputs if task in ("sc", "tm") else d,
+        init=init,
+        frozen=entry.trained == "classifier",
+        **sizes,
+    )
 
 
 def _as_json(spec: attention_only.Spec) -> dict[str, Any]:
@@ -112,7 +117,7 @@ def _given(entry: Run, shape: dict[str, Any], spec: attention_only.Spec) -> dict
     The source is section 9.1: "constructed pattern for different tasks, as illustrated in 13.2, 14.2, and
     15".
     """
-    task, k, l = shape["task"], shape["k"], shape["l"]  # noqa: E741
+    task, k, l = shape["task"], shape["k"], shape["l"]
     weights = {}
     for layer, kind in enumerate(entry.constructed or []):
         W = tasks.start(kind, task, k, l, shape["d1"], shape["d2"], spec.width)

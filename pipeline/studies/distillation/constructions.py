@@ -36,9 +36,14 @@ def row(
 ) -> dict[str, Any]:
     """Return one row of `schemas.theory.rows`."""
     return {
-        "check": check, "statement": statement, "size": size, "measured": float(measured),
-        "comparison": comparison, "bound": float(bound), **more,
-    }  # fmt: skip
+        "check": check,
+        "statement": statement,
+        "size": size,
+        "measured": float(measured),
+        "comparison": comparison,
+        "bound": float(bound),
+        **more,
+    }
 
 
 def decides(claim: str, part: str) -> dict[str, Any]:

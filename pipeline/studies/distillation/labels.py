@@ -33,9 +33,7 @@ INPUTS = 2**18  # numbers of inputs that are answered at once
 NUMBERS = 2**20  # hidden values that are held at once: 4 MiB, most of which stays in a cache
 
 PARTS = ("checkpoint", "start", "end")
-Interval = tuple[
-    int, int, int
-]  # teacher step of a checkpoint, first student step and the one behind the last
+Interval = tuple[int, int, int]  # teacher step of a checkpoint, first student step and the one behind the last
 
 
 def answers(
@@ -64,9 +62,7 @@ def answers(
             frames = [held(task_fields, **columns)]
             if own:
                 listed = [common | row for row in own]
-                frames.append(
-                    complete(pl.DataFrame(listed, schema_overrides=_WIDE, infer_schema_length=None))
-                )
+                frames.append(complete(pl.DataFrame(listed, schema_overrides=_WIDE, infer_schema_length=None)))
             tables[key] = pl.concat(frames)
     return {key: tables[key] for key in entries}
 
@@ -78,9 +74,14 @@ class Teachers:
     """The models of a teacher's run, by number, after each of its kept steps."""
 
     def __init__(
-        self, entry: Taught, arrays: dict[str, NDArray[Any]], header: dict[str, Any],
-        task_fields: dict[str, Any], columns: dict[str, NDArray[Any]], seed: int,
-    ) -> None:  # fmt: skip
+        self,
+        entry: Taught,
+        arrays: dict[str, NDArray[Any]],
+        header: dict[str, Any],
+        task_fields: dict[str, Any],
+        columns: dict[str, NDArray[Any]],
+        seed: int,
+    ) -> None:
         if "spec" not in header:
             raise SandglassError(
                 f"teacher {entry.teacher} has no models at this scale, and its students have {entry.replicas}"
@@ -111,8 +112,7 @@ class Teachers:
         kept = sorted({int(name.split(".")[0][4:]) for name in arrays if name.startswith("step")})
         self.kept = [step for step in kept if step < self.last] + [self.last]
         self.weights = {
-            step: {n: arrays[n if step == self.last else f"step{step}.{n}"] for n in names}
-            for step in self.kept
+            step: {n: arrays[n if step == self.last else f"step{step}.{n}"] for n in names} for step in self.kept
         }
         self.number = len(header["lr"]) * self.side
         self.entry, self.seed = entry, seed
@@ -137,9 +137,7 @@ class Teachers:
             return strings[0]
         size = max(1, NUMBERS // self.spec.width)
         parts = [torch.from_numpy(inputs.x[start : start + size]) for start in range(0, len(inputs.x), size)]
-        outputs = [
-            self.module.forward(self.spec, params, torch.zeros(1, 1), x[None, None])[0][0, 0] for x in parts
-        ]
+        outputs = [self.module.forward(self.spec, params, torch.zeros(1, 1), x[None, None])[0][0, 0] for x in parts]
         return torch.cat(outputs)
 
     def curves(self, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -165,27 +163,21 @@ class Teachers:
             chi = self.language.characters(sample, [(place,) for place in range(d)])
             correlations = self.language.correlations(np.stack(p), chi)
             inside = self.language.need(self.entry.k, self.entry.depth)
-            self._separations[number] = self.language.separation(
-                correlations[:, :inside], correlations[:, inside:]
-            )
+            self._separations[number] = self.language.separation(correlations[:, :inside], correlations[:, inside:])
         return self._separations[number]
 
     def step(self, number: int, checkpoint: Checkpoint) -> int:
         """Return the kept step that a rule chooses, of this model; the last if no step is as the rule wants it."""
         if checkpoint.rule in ("correlation", "between"):
             separations = self.separations(number)
-            return self.kept[
-                int(np.argmax(separations)) if checkpoint.rule == "correlation" else between(separations)
-            ]
+            return self.kept[int(np.argmax(separations)) if checkpoint.rule == "correlation" else between(separations)]
         accuracy, loss = self.curves(number)
         if checkpoint.rule == "inflection":
             return self.kept[inflection(np.array(self.kept), loss)]
         assert checkpoint.value is not None
         if checkpoint.rule == "step":
             if checkpoint.value not in self.kept:
-                raise SandglassError(
-                    f"teacher {self.entry.teacher} kept no weights after {checkpoint.value:g} steps"
-                )
+                raise SandglassError(f"teacher {self.entry.teacher} kept no weights after {checkpoint.value:g} steps")
             return int(checkpoint.value)
         if checkpoint.rule == "reaches":
             return self.kept[first(accuracy >= checkpoint.value)]
@@ -286,10 +278,15 @@ def _students(entries: list[Taught], seed: int, teachers: Teachers) -> list[list
                         plan = intervals(arm, teachers.spaced(number, arm.spaced), chosen, entry.steps)
                     plans.append(plan)
                     row = {
-                        "part": "student", "row": place, "replica": replica, "student": f"{name}.{own}",
-                        "batch": entry.batch, "tau": arm.tau, "teacher": number if plan else None,
+                        "part": "student",
+                        "row": place,
+                        "replica": replica,
+                        "student": f"{name}.{own}",
+                        "batch": entry.batch,
+                        "tau": arm.tau,
+                        "teacher": number if plan else None,
                         "schedule": [dict(zip(PARTS, part, strict=True)) for part in plan] or None,
-                    }  # fmt: skip
+                    }
                     rows.append((of, row))
                     place += 1
         replies: list[list[NDArray[Any]]] = [[] for _ in rows]  # by student, what is answered in each block
@@ -329,9 +326,13 @@ def _count(inputs: objective.Inputs) -> int:
 
 
 def _answered(
-    teachers: Teachers, number: int, steps: range, inputs: list[objective.Inputs], counts: NDArray[np.int64],
+    teachers: Teachers,
+    number: int,
+    steps: range,
+    inputs: list[objective.Inputs],
+    counts: NDArray[np.int64],
     plans: list[list[Interval]],
-) -> list[list[torch.Tensor]]:  # fmt: skip
+) -> list[list[torch.Tensor]]:
     """Return for each schedule the logits (n, K) of the parts of a block of steps, checkpoint by checkpoint.
 
     What several schedules want of a checkpoint is computed once.

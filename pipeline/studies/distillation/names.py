@@ -29,8 +29,11 @@ CHOOSERS = tuple(f"distillation-choosers-{place}" for place in range(1, 5))  # b
 CHOICES = tuple(f"distillation-choices-{place}" for place in range(1, 5))
 LONERS, ALONE = ("distillation-loners-1",), "distillation-alone"
 OTHERS = {  # other shares of masked tokens, other grammars
-    "rate15": "15 % of tokens masked", "rate45": "45 % of tokens masked", "cfg3i": "cfg3i", "cfg3h": "cfg3h",
-}  # fmt: skip
+    "rate15": "15 % of tokens masked",
+    "rate45": "45 % of tokens masked",
+    "cfg3i": "cfg3i",
+    "cfg3h": "cfg3h",
+}
 UNSEEN = "distillation-pupils-unseen"  # of a task in which masked tokens are attended to by none
 OTHER_TEACHERS = tuple(f"distillation-bert-{name}" for name in (*OTHERS, "unseen"))
 OTHER_PUPILS = {  # by horizon
@@ -45,12 +48,10 @@ ENDINGS_PUPILS = {  # by horizon
     spans: tuple(f"distillation-endings-pupils-{spans}-{place}" for place in range(1, 6)) for spans in SPANS
 }
 ENDINGS_WIDER = {
-    spans: tuple(f"distillation-endings-wider-{spans}-{place}" for place in range(1, 6))
-    for spans in ("2", "3", "4")
+    spans: tuple(f"distillation-endings-wider-{spans}-{place}" for place in range(1, 6)) for spans in ("2", "3", "4")
 }
 OF_SPANS = {  # all models that learn what is asked for by a teacher, by that teacher
-    teacher: (teacher, *ENDINGS_PUPILS[spans], *ENDINGS_WIDER.get(spans, ()))
-    for teacher, spans in GPT.items()
+    teacher: (teacher, *ENDINGS_PUPILS[spans], *ENDINGS_WIDER.get(spans, ())) for teacher, spans in GPT.items()
 }
 TEXT, READER = "distillation-text", "distillation-reader"
 TEXT_PUPILS = tuple(f"distillation-text-pupils-{place}" for place in (1, 2, 3))  # by horizon
@@ -61,9 +62,13 @@ HEADS = {
 }
 # Arms of hierarchical parity: candidates alone, and their pairs; not all are there at each scale.
 SINGLES = {
-    "low": "accuracy 0.2", "third": "accuracy 0.33", "mid": "accuracy 0.45", "most": "accuracy 0.6",
-    "high": "accuracy 0.75", "late": "a step behind the transition",
-}  # fmt: skip
+    "low": "accuracy 0.2",
+    "third": "accuracy 0.33",
+    "mid": "accuracy 0.45",
+    "most": "accuracy 0.6",
+    "high": "accuracy 0.75",
+    "late": "a step behind the transition",
+}
 LATE = "late"
 PAIRS = {
     first + second: f"at {SINGLES[first]}, at {SINGLES[second]}".replace("accuracy ", "")

@@ -128,9 +128,7 @@ class Checkpoint(Strict):
 
     @model_validator(mode="after")
     def _own_settings(self) -> Self:
-        needed = {"step": {"value"}, "reaches": {"value"}, "before": {"value", "of", "gap"}}.get(
-            self.rule, set()
-        )
+        needed = {"step": {"value"}, "reaches": {"value"}, "before": {"value", "of", "gap"}}.get(self.rule, set())
         own = {name for name in ("value", "of", "gap") if getattr(self, name) is not None}
         if own != needed:
             raise ValueError(f"rule {self.rule!r} needs {sorted(needed)}, has {sorted(own)}")
@@ -160,15 +158,13 @@ class Arm(Strict):
     @model_validator(mode="after")
     def _own_settings(self) -> Self:
         needed = {
-            "in_turn": {"each", "spaced"}, "intervals": {"each", "checkpoints"}, "share_split": {"kappa", "spaced"},
+            "in_turn": {"each", "spaced"},
+            "intervals": {"each", "checkpoints"},
+            "share_split": {"kappa", "spaced"},
             "equal_split": {"spaced"},
-        }  # fmt: skip
-        expected = needed.get(self.schedule, set()) | ({"tau"} if self.schedule != "labels" else set())
-        own = {
-            name
-            for name in ("tau", "each", "checkpoints", "kappa", "spaced")
-            if getattr(self, name) is not None
         }
+        expected = needed.get(self.schedule, set()) | ({"tau"} if self.schedule != "labels" else set())
+        own = {name for name in ("tau", "each", "checkpoints", "kappa", "spaced") if getattr(self, name) is not None}
         if own != expected:
             raise ValueError(f"schedule {self.schedule!r} needs {sorted(expected)}, has {sorted(own)}")
         return self
@@ -213,9 +209,7 @@ class Run(GridRunEntry):
     arms. ``clip`` bounds the gradient of each of the models side by side."""
 
     role: Literal["teacher", "student"]
-    side: Positive = Field(
-        description="models that train side by side in a replica; of a student, for each arm"
-    )
+    side: Positive = Field(description="models that train side by side in a replica; of a student, for each arm")
     warmup: Annotated[int, Field(ge=0)] = Field(description="steps in which the rate rises to its peak")
     snapshots_every: Annotated[int, Field(ge=0, description="steps between kept weights; 0: only the last")]
     width: Positive = Field(description="hidden units of an MLP; channels of a Transformer")
@@ -239,9 +233,7 @@ class Run(GridRunEntry):
         if self.warmup >= self.steps:
             raise ValueError(f"warmup {self.warmup} must be less than the steps, {self.steps}")
         if self.snapshots_every and self.steps % self.snapshots_every:
-            raise ValueError(
-                f"steps {self.steps} must be a multiple of snapshots_every, {self.snapshots_every}"
-            )
+            raise ValueError(f"steps {self.steps} must be a multiple of snapshots_every, {self.snapshots_every}")
         return self
 
 
@@ -322,9 +314,7 @@ class Batched(Strict):
     @model_validator(mode="after")
     def _pairs(self) -> Self:
         if len(self.doublings) != len(self.coordinates):
-            raise ValueError(
-                f"{len(self.doublings)} doublings for {len(self.coordinates)} numbers of coordinates"
-            )
+            raise ValueError(f"{len(self.doublings)} doublings for {len(self.coordinates)} numbers of coordinates")
         return self
 
 
@@ -364,9 +354,7 @@ class Weights(Strict):
 class SecondStage(Strict):
     """Lemma 65: stage two on top of weights from the whole population."""
 
-    sizes: list[Annotated[list[int], Field(min_length=3, max_length=3)]] = Field(
-        min_length=1, description="d, k and m"
-    )
+    sizes: list[Annotated[list[int], Field(min_length=3, max_length=3)]] = Field(min_length=1, description="d, k and m")
     replicas: Annotated[int, Field(ge=2)]
     steps: Positive
     every: Positive = Field(description="steps between measurements")
@@ -408,9 +396,7 @@ class Other(ExperimentEntry):
 
     module: Literal["acceleration", "curriculum", "trees"]
 
-    correlated: Annotated[
-        int, Field(ge=0, description="strings on which correlations are estimated; 0: none are")
-    ]
+    correlated: Annotated[int, Field(ge=0, description="strings on which correlations are estimated; 0: none are")]
     others: Annotated[int, Field(ge=0, description="monomials of degrees 2 and 3 outside the support")]
 
 
@@ -442,9 +428,7 @@ class Windowed(ExperimentEntry):
 
     module: Literal["endings", "text"]
     sentences: Positive = Field(description="that predictions are compared on")
-    ngrams: list[Annotated[int, Field(ge=2)]] = Field(
-        min_length=2, description="widths of windows; 3 among them"
-    )
+    ngrams: list[Annotated[int, Field(ge=2)]] = Field(min_length=2, description="widths of windows; 3 among them")
 
 
 class Features(ExperimentEntry):
@@ -452,9 +436,7 @@ class Features(ExperimentEntry):
 
     module: Literal["features"]
     sentences: Positive = Field(description="that predictions are compared on")
-    ngrams: list[Annotated[int, Field(ge=2)]] = Field(
-        min_length=2, description="widths of windows; 3 among them"
-    )
+    ngrams: list[Annotated[int, Field(ge=2)]] = Field(min_length=2, description="widths of windows; 3 among them")
     probe: Probe
     probed: Positive = Field(description="of the teachers' kept checkpoints each so-many-th is probed")
 
@@ -497,9 +479,7 @@ class Grammars(ExperimentEntry):
 
     module: Literal["grammars"]
     sentences: Annotated[int, Field(ge=100, description="strings of each grammar for its length")]
-    truncated: Annotated[
-        int, Field(ge=20, description="strings of each truncated grammar for best predictors")
-    ]
+    truncated: Annotated[int, Field(ge=20, description="strings of each truncated grammar for best predictors")]
     full: Annotated[int, Field(ge=4, description="strings of each full grammar for best predictors")]
     roots: list[Symbol] = Field(min_length=1, description="of truncated grammars")
     rates: list[Probability] = Field(min_length=1, description="of masks")
@@ -517,8 +497,7 @@ Theory = Annotated[
     Majority | Stages | Complexity | Definitions | Lengths | Oracle | Selecting, Field(discriminator="module")
 ]
 Experiment = Annotated[
-    TwoStages | Grammars | Other | Transformers | Compared | Windowed | Features,
-    Field(discriminator="module"),
+    TwoStages | Grammars | Other | Transformers | Compared | Windowed | Features, Field(discriminator="module")
 ]
 
 

@@ -38,9 +38,7 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     if mlp and not parity:
         raise SandglassError(f"an MLP cannot read the sentences of dataset {entry.dataset}")
     reads = "signs" if mlp else "ids"
-    settings = task_fields | {
-        "language": entry.language, "reads": reads, "side": entry.side, "batch": entry.batch
-    }  # fmt: skip
+    settings = task_fields | {"language": entry.language, "reads": reads, "side": entry.side, "batch": entry.batch}
     language: Any = importlib.import_module(f"pipeline.languages.{entry.language}")
     data, read = _strings(held, settings) if parity else _sentences(held, settings)
     outputs = language.outputs(task_fields)
@@ -53,17 +51,22 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     spec: dict[str, Any] = {"side": len(names), "inputs": read, "width": entry.width, "outputs": outputs}
     if not mlp:
         spec |= {
-            "form": entry.form, "inputs": 2 if parity else outputs, "t_max": read, "layers": entry.layers,
-            "heads": entry.heads, "head_width": entry.head_width, "average": entry.average, "start": entry.start,
-            "last": parity, "clip": entry.clip,
-        }  # fmt: skip
+            "form": entry.form,
+            "inputs": 2 if parity else outputs,
+            "t_max": read,
+            "layers": entry.layers,
+            "heads": entry.heads,
+            "head_width": entry.head_width,
+            "average": entry.average,
+            "start": entry.start,
+            "last": parity,
+            "clip": entry.clip,
+        }
     header = Header.grid(entry, seed, spec, settings)
     every = entry.snapshots_every
     kept = list(range(0, entry.steps, every)) if every else []
     # The trainer would clip the gradient of all models side by side together.
-    header = replace(
-        header, corpus=list(header.streams or []), snapshots=kept, clip=entry.clip if mlp else 0.0
-    )
+    header = replace(header, corpus=list(header.streams or []), snapshots=kept, clip=entry.clip if mlp else 0.0)
     return header, data, np.zeros((1, 1), np.float32)
 
 
@@ -82,25 +85,17 @@ def _strings(held: pl.DataFrame, settings: dict[str, Any]) -> tuple[Data, int]:
 
 def _sentences(held: pl.DataFrame, settings: dict[str, Any]) -> tuple[Data, int]:
     """Return the held-out sentences as a model reads them, and how many positions they have."""
-    read = objective.sentence_inputs(
-        settings, {name: _array(held, name) for name in ("tokens", "shown", "kind")}
-    )
+    read = objective.sentence_inputs(settings, {name: _array(held, name) for name in ("tokens", "shown", "kind")})
     return {f"held.{name}": array for name, array in read.arrays().items()}, read.x.shape[1]
 
 
-def _answers(
-    entry: Run, students: pl.DataFrame, data: Data, classes: int
-) -> tuple[list[str], dict[str, list[int]]]:
+def _answers(entry: Run, students: pl.DataFrame, data: Data, classes: int) -> tuple[list[str], dict[str, list[int]]]:
     """Put the answers into ``data``; return the students' names and, for each, the row of its answers or -1."""
     first = students.filter(replica=0).sort("row")
     names = first["student"].to_list()
     expected = {"replicas": entry.replicas, "batch": entry.batch, "side": entry.side}
     arms = len({name.split(".")[0] for name in names})
-    sizes = {
-        "replicas": students["replica"].n_unique(),
-        "batch": int(students["batch"][0]),
-        "side": len(names) // arms,
-    }
+    sizes = {"replicas": students["replica"].n_unique(), "batch": int(students["batch"][0]), "side": len(names) // arms}
     rows: dict[str, list[int]] = {}
     for kind in ("hard", "soft"):
         listening = [name for name, value in zip(names, first[kind], strict=True) if value is not None]
@@ -120,7 +115,5 @@ def _answers(
     expected["steps"] = entry.steps
     for name, value in sizes.items():
         if expected[name] != value:
-            raise SandglassError(
-                f"dataset {entry.dataset} answers {name} {value}; the run has {expected[name]}"
-            )
+            raise SandglassError(f"dataset {entry.dataset} answers {name} {value}; the run has {expected[name]}")
     return names, rows

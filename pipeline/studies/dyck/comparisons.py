@@ -88,9 +88,7 @@ def _convention(start: bool) -> str:
 STUDIED = {run: name for run, name in MODELS.items() if run != WIDE}  # claim 3
 STUDIED |= {run: f"M8, {cell_name(*cell)}" for cell, run in TABLE_1.items()}
 NAMES = STUDIED | {run: f"M7, {data} data" for data, run in UNIFORM.items()} | {THEORY_LAYERS: "M9"}
-_LENGTHS = dict(
-    zip(TRAINING_LENGTHS, ("M1, short", "M1, long", "M1", "M1, double"), strict=True)
-)  # of training
+_LENGTHS = dict(zip(TRAINING_LENGTHS, ("M1, short", "M1, long", "M1", "M1, double"), strict=True))  # of training
 _EXPERIMENTS = (
     dict.fromkeys([*MODELS, UNIFORM[COMPLETE]], ATTENTION)
     | dict.fromkeys(TABLE_1.values(), TABLES)
@@ -102,47 +100,64 @@ _LIKE_TRAINING = "on strings like their training data"
 ACCURACY = {
     run: DECLARED(
         Comparison(
-            _slug("accuracy", run), f"{ACCURACIES['acc_close']} {_LIKE_TRAINING}", MEDIAN, _EXPERIMENTS[run],
-            (Arm(name, run),), learned=False, span=UNIT,
+            _slug("accuracy", run),
+            f"{ACCURACIES['acc_close']} {_LIKE_TRAINING}",
+            MEDIAN,
+            _EXPERIMENTS[run],
+            (Arm(name, run),),
+            learned=False,
+            span=UNIT,
         )
     )
     for run, name in (NAMES | _LENGTHS).items()
-}  # fmt: skip
+}
 UNSEEN = {
     run: DECLARED(
         Comparison(
-            _slug("unseen", run), f"{ACCURACIES['acc_close']} {_LIKE_TRAINING} that are not among it", MEDIAN,
-            _EXPERIMENTS[run], (Arm(name, run),), learned=False, span=UNIT,
+            _slug("unseen", run),
+            f"{ACCURACIES['acc_close']} {_LIKE_TRAINING} that are not among it",
+            MEDIAN,
+            _EXPERIMENTS[run],
+            (Arm(name, run),),
+            learned=False,
+            span=UNIT,
         )
     )
     for run, name in STUDIED.items()
-}  # fmt: skip
+}
 UNLIKE_A_STACK = {run: MODELS[run] for run in (STANDARD, LINEAR)}  # claim 4
 UNLIKE_A_STACK |= {run: NAMES[run] for cell, run in TABLE_1.items() if cell[-1] == 2}
 _SCORE = "last-layer stack score"
 STACK_SHARE = {
     run: DECLARED(
         Comparison(
-            _slug("stack-share", run), _SCORE, SHARE, _EXPERIMENTS[run], (Arm(NAMES[run], run),),
-            hits=at_least(STACK_LIKE), span=UNIT,
+            _slug("stack-share", run),
+            _SCORE,
+            SHARE,
+            _EXPERIMENTS[run],
+            (Arm(NAMES[run], run),),
+            hits=at_least(STACK_LIKE),
+            span=UNIT,
         )
     )
     for run in (*UNLIKE_A_STACK, THEORY_LAYERS)
-}  # fmt: skip
+}
 STACK_MEAN = {
     run: DECLARED(
-        Comparison(
-            _slug("stack-mean", run), _SCORE, MEAN, _EXPERIMENTS[run], (Arm(NAMES[run], run),), span=UNIT
-        )
+        Comparison(_slug("stack-mean", run), _SCORE, MEAN, _EXPERIMENTS[run], (Arm(NAMES[run], run),), span=UNIT)
     )
     for run in (*UNLIKE_A_STACK, THEORY_LAYERS)
 }
 FIRST_LAYER = DECLARED(  # of the models that Figure 11 shows
     Comparison(
-        "first-layer", "divergence of first-layer attention from uniform, in nats", MEAN, TABLES,
-        (Arm(NAMES[THREE_LAYERS], THREE_LAYERS),), span=POSITIVE,
+        "first-layer",
+        "divergence of first-layer attention from uniform, in nats",
+        MEAN,
+        TABLES,
+        (Arm(NAMES[THREE_LAYERS], THREE_LAYERS),),
+        span=POSITIVE,
     )
-)  # fmt: skip
+)
 
 # The factorial: all models count, because not all of them have learned by then
 
@@ -155,12 +170,11 @@ def _cell_words(cell: tuple[object, ...]) -> str:
 ON_SENTENCES = {
     cell: DECLARED(
         Comparison(
-            _slug("d5", *cell), f"{_SCORE} on D5", MEAN, STACK, (Arm(_cell_words(cell), run),),
-            learned=False, span=UNIT,
+            _slug("d5", *cell), f"{_SCORE} on D5", MEAN, STACK, (Arm(_cell_words(cell), run),), learned=False, span=UNIT
         )
     )
     for cell, run in (STACK_CELLS | LONGER_CELLS).items()
-}  # fmt: skip
+}
 
 
 def _level(factor: int, level: object) -> Arm:
@@ -173,14 +187,17 @@ EFFECTS = {
     factor: DECLARED(
         Comparison(
             _slug("effect", *factor.split()),
-            "mean last-layer stack score on D5 over all cells, the first minus the second", OWN, STACK,
+            "mean last-layer stack score on D5 over all cells, the first minus the second",
+            OWN,
+            STACK,
             (_level(place, high), _level(place, low)),
-            in_common=SEEDS if factor in ("block", "length of training") else NOTHING, learned=False,
+            in_common=SEEDS if factor in ("block", "length of training") else NOTHING,
+            learned=False,
             span=CORRELATIONS,
         )
     )
     for place, (factor, (low, high)) in enumerate(FACTORS.items())
-}  # fmt: skip
+}
 
 # Variation of attention between models: a mean over pairs of them
 
@@ -188,50 +205,64 @@ VARIATION = {
     (run, start): DECLARED(
         Comparison(
             _slug("variation", run, "start" if start else "plain"),
-            f"variation on D4, last layer, {_convention(start)}", OWN, ATTENTION, (Arm(MODELS[run], run),),
+            f"variation on D4, last layer, {_convention(start)}",
+            OWN,
+            ATTENTION,
+            (Arm(MODELS[run], run),),
         )
     )
     for run, start in ((STANDARD, False), (LINEAR, False), (MINIMAL, False), (MINIMAL, True))
-}  # fmt: skip
+}
 OVER_RANDOM = {
     run: DECLARED(
         Comparison(
-            _slug("over-random", run), "variation on D4 over that of random causal maps", OWN, ATTENTION,
+            _slug("over-random", run),
+            "variation on D4 over that of random causal maps",
+            OWN,
+            ATTENTION,
             (Arm(MODELS[run], run),),
         )
     )
     for run in (STANDARD, LINEAR)
-}  # fmt: skip
+}
 _RATIOS = [(MINIMAL, STANDARD, ATTENTION)]
 _RATIOS += [(run, PREFIX_MINIMAL, ON_PREFIXES) for run in (PREFIX_STANDARD, PREFIX_STANDARD_ALL)]
 VARIATION_RATIO = {
     (first, second, start): DECLARED(
         Comparison(
             _slug("variation-ratio", first, "over", second, "start" if start else "plain"),
-            f"variation on D4, {_convention(start)}, of the first over that of the second", OWN, experiment,
+            f"variation on D4, {_convention(start)}, of the first over that of the second",
+            OWN,
+            experiment,
             tuple(Arm((MODELS | PREFIX_MODELS)[run], run) for run in (first, second)),
         )
     )
-    for first, second, experiment in _RATIOS for start in (False, True)
-}  # fmt: skip
+    for first, second, experiment in _RATIOS
+    for start in (False, True)
+}
 BY_LAYER = {
     (cell, layer): DECLARED(
         Comparison(
-            _slug("d5", run, "layer", layer), f"variation of layer {layer} on D5", OWN, TABLES,
-            (Arm(NAMES[run], run),),
+            _slug("d5", run, "layer", layer), f"variation of layer {layer} on D5", OWN, TABLES, (Arm(NAMES[run], run),)
         )
     )
-    for cell, run in TABLE_1.items() for layer in range(1, 1 + len(PUBLISHED_TABLE_1[cell]))
-}  # fmt: skip
+    for cell, run in TABLE_1.items()
+    for layer in range(1, 1 + len(PUBLISHED_TABLE_1[cell]))
+}
 LAYER_RATIO = {
     cell: DECLARED(
         Comparison(
-            _slug("layer-ratio", run), "variation of layer 3 on D5 over that of layer 2", OWN, TABLES,
-            (Arm(NAMES[run], run),), in_common=SAME_MODELS,
+            _slug("layer-ratio", run),
+            "variation of layer 3 on D5 over that of layer 2",
+            OWN,
+            TABLES,
+            (Arm(NAMES[run], run),),
+            in_common=SAME_MODELS,
         )
     )
-    for cell, run in TABLE_1.items() if cell[-1] == 3
-}  # fmt: skip
+    for cell, run in TABLE_1.items()
+    if cell[-1] == 3
+}
 
 # Balance against length generalisation, with and without the contrastive term
 
@@ -239,29 +270,20 @@ _ON = {COMPLETE: "", PREFIX: " of models trained on prefixes"}
 _BOTH = {data: tuple(Arm(arm, ARMS[data][arm]) for arm in ("contrastive", "standard")) for data in ARMS}
 
 
-def _compared(
-    data: str, key: str, measure: str, statistic: str, span: tuple[float, float] = EVERYWHERE
-) -> Comparison:
+def _compared(data: str, key: str, measure: str, statistic: str, span: tuple[float, float] = EVERYWHERE) -> Comparison:
     """Return what compares both arms of one kind of data."""
     return DECLARED(
-        Comparison(
-            _slug(key, data), measure, statistic, BALANCE[data], _BOTH[data], in_common=SEEDS, span=span
-        )
+        Comparison(_slug(key, data), measure, statistic, BALANCE[data], _BOTH[data], in_common=SEEDS, span=span)
     )
 
 
-VIOLATION_RATIO = {
-    data: _compared(data, "violation-ratio", f"balance violation{_ON[data]}", RATIO) for data in ARMS
-}
-VIOLATION_SHIFT = {
-    data: _compared(data, "violation-shift", f"balance violation{_ON[data]}", SHIFT) for data in ARMS
-}
+VIOLATION_RATIO = {data: _compared(data, "violation-ratio", f"balance violation{_ON[data]}", RATIO) for data in ARMS}
+VIOLATION_SHIFT = {data: _compared(data, "violation-shift", f"balance violation{_ON[data]}", SHIFT) for data in ARMS}
 GAINED = {
-    (data, name): _compared(
-        data, f"gained-{name}", f"{words} at length{_ON[data]}", MEAN_DIFFERENCE, span=CORRELATIONS
-    )
-    for data in ARMS for name, words in ACCURACIES.items()
-}  # fmt: skip
+    (data, name): _compared(data, f"gained-{name}", f"{words} at length{_ON[data]}", MEAN_DIFFERENCE, span=CORRELATIONS)
+    for data in ARMS
+    for name, words in ACCURACIES.items()
+}
 
 
 def _of_violation(data: str, name: str) -> str:
@@ -271,44 +293,63 @@ def _of_violation(data: str, name: str) -> str:
 RANK = {
     (data, arm, name): DECLARED(
         Comparison(
-            _slug("rank", data, arm, name), _of_violation(data, name), CORRELATION, BALANCE[data],
-            (Arm(arm, run),), span=CORRELATIONS,
+            _slug("rank", data, arm, name),
+            _of_violation(data, name),
+            CORRELATION,
+            BALANCE[data],
+            (Arm(arm, run),),
+            span=CORRELATIONS,
         )
     )
-    for data, arms in ARMS.items() for arm, run in arms.items() for name in ACCURACIES
-}  # fmt: skip
+    for data, arms in ARMS.items()
+    for arm, run in arms.items()
+    for name in ACCURACIES
+}
 RANK_WITHIN, RANK_POOLED = (
     {
         (data, name): _compared(
-            data, f"rank-{key}-{name}", f"rank correlation of {_of_violation(data, name)}, {how}", OWN,
+            data,
+            f"rank-{key}-{name}",
+            f"rank correlation of {_of_violation(data, name)}, {how}",
+            OWN,
             span=CORRELATIONS,
         )
-        for data in ARMS for name in ACCURACIES
+        for data in ARMS
+        for name in ACCURACIES
     }
     for key, how in (("within", "ranks taken within each arm"), ("pooled", "both arms pooled"))
-)  # fmt: skip
+)
 VIOLATION_BY_LENGTH = {  # what is held out is of another length, so that no model counts as one that learned
     length: DECLARED(
         Comparison(
-            _slug("violation-n", length), "balance violation", MEAN, ON_PREFIXES,
-            (Arm(f"M4, trained on prefixes of {length} tokens", run),), learned=False,
+            _slug("violation-n", length),
+            "balance violation",
+            MEAN,
+            ON_PREFIXES,
+            (Arm(f"M4, trained on prefixes of {length} tokens", run),),
+            learned=False,
             span=POSITIVE,
         )
     )
     for length, run in PREFIX_LENGTHS.items()
-}  # fmt: skip
+}
 
 # Models that copy, and models without a head
 
 COPIED = {
     run: DECLARED(
         Comparison(
-            _slug("copied", run), "accuracy of copying held-out strings", MEDIAN, COPYING, (Arm(name, run),),
-            learned=False, span=UNIT,
+            _slug("copied", run),
+            "accuracy of copying held-out strings",
+            MEDIAN,
+            COPYING,
+            (Arm(name, run),),
+            learned=False,
+            span=UNIT,
         )
     )
     for run, name in COPY_NAMES.items()
-}  # fmt: skip
+}
 _LOW, _HIGH = LIFTS_READ
 MISLEADING = {
     run: DECLARED(
@@ -316,18 +357,25 @@ MISLEADING = {
             _slug("misleading", run),
             f"number of maps where the lift of some bracket is at most {_LOW} or at least {_HIGH:g}, and uniform "
             f"attention in their place changes accuracy by less than {MISLEADING_BELOW},",
-            SHARE, COPYING, (Arm(COPY_NAMES[run], run),), hits=at_least(1), span=UNIT,
+            SHARE,
+            COPYING,
+            (Arm(COPY_NAMES[run], run),),
+            hits=at_least(1),
+            span=UNIT,
         )
     )
     for run in (COPY_DEEP, COPY_HEADS)
-}  # fmt: skip
+}
 HEAD_RANK = {
     name: DECLARED(
         Comparison(
             _slug("heads", name),
             f"rank correlation, over the heads of a model, of stack score and accuracy lost without the head, {sense}",
-            MEAN, WITHOUT_HEADS, (Arm("", HEADS),), span=CORRELATIONS,
+            MEAN,
+            WITHOUT_HEADS,
+            (Arm("", HEADS),),
+            span=CORRELATIONS,
         )
     )
     for name, sense in IMPORTANCES.items()
-}  # fmt: skip
+}

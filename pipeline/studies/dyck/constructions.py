@@ -196,18 +196,25 @@ def exact_solvers(
     bound = smallest_coefficient(scores, language) if smallest is None else smallest
     networks = [next_token_network(language, basis, float(least) * MARGIN) for least in bound]
     network = [
-        (np.stack([W for W, _ in parts]), np.stack([b for _, b in parts]))
-        for parts in zip(*networks, strict=True)
+        (np.stack([W for W, _ in parts]), np.stack([b for _, b in parts])) for parts in zip(*networks, strict=True)
     ]
     params = {"head.W": torch.eye(width, 2 * language.k, dtype=torch.float64).repeat(replicas, 1, 1)}
     spec = model.Spec(
-        block=block, layers=0, heads=1, width=width, ffn=(), attention="learned", position="none", t_max=1,
-        inputs=S, outputs=2 * language.k, keys=S, floor=0.0,
-    )  # fmt: skip
-    table = torch.from_numpy(dyck.embedding_table("pair", language.k, language.depth, width)).double()
-    return Solver(
-        insert_layer(model.Ensemble(spec, params, table, {}), 0, attention, network), language, basis
+        block=block,
+        layers=0,
+        heads=1,
+        width=width,
+        ffn=(),
+        attention="learned",
+        position="none",
+        t_max=1,
+        inputs=S,
+        outputs=2 * language.k,
+        keys=S,
+        floor=0.0,
     )
+    table = torch.from_numpy(dyck.embedding_table("pair", language.k, language.depth, width)).double()
+    return Solver(insert_layer(model.Ensemble(spec, params, table, {}), 0, attention, network), language, basis)
 
 
 def insert_layer(

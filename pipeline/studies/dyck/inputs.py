@@ -35,9 +35,7 @@ def encode(entry: dict[str, Any], *strings: str) -> NDArray[np.int64]:
         valid = dyck.is_valid(ids, k, depth)
         if not valid.all():
             wrong = strings[int(np.argmin(valid))]
-            raise SandglassError(
-                f"cannot encode {wrong!r}: this model reads prefixes of Dyck with k={k}, D={depth}"
-            )
+            raise SandglassError(f"cannot encode {wrong!r}: this model reads prefixes of Dyck with k={k}, D={depth}")
         ids = dyck.symbols(ids, depth)
     return dyck.with_start(np.where(ids == dyck.PADDING, dyck.START, ids)).astype(np.int64)
 

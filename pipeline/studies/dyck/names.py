@@ -99,21 +99,18 @@ BLOCKS = {"gpt": "block of GPT (M1)", "resln": "block of Table 1 (M8)"}
 STRINGS = {COMPLETE: "complete strings", PREFIX: "prefixes"}
 ALL_CELLS = "all cells"  # scope of an effect over the whole factorial
 OWN_KIND = ", strings of its own kind"  # end of the scope of effects on other strings than D5
-STACK_CELLS = {
-    cell: "dyck-stack-{2}-{3}-k{0}-d{1}-{4}".format(*cell) for cell in itertools.product(*FACTORS.values())
-}
+STACK_CELLS = {cell: "dyck-stack-{2}-{3}-k{0}-d{1}-{4}".format(*cell) for cell in itertools.product(*FACTORS.values())}
 # Cells that other runs train, for longer.
 LONGER_CELLS = {
     (k, depth, "resln", PREFIX, "longer"): run for (k, depth, layers), run in TABLE_1.items() if layers == 2
-} | {
-    (2, 4, "gpt", COMPLETE, "longer"): STANDARD,
-    (2, 4, "gpt", PREFIX, "longer"): PREFIX_STANDARD,
-}
+} | {(2, 4, "gpt", COMPLETE, "longer"): STANDARD, (2, 4, "gpt", PREFIX, "longer"): PREFIX_STANDARD}
 # Trainings of M1 that differ in their length; the short ones also in initialisation and corpus.
 TRAINING_LENGTHS = (
-    STACK_CELLS[2, 4, "gpt", COMPLETE, "short"], STACK_CELLS[2, 4, "gpt", COMPLETE, "long"], STANDARD,
+    STACK_CELLS[2, 4, "gpt", COMPLETE, "short"],
+    STACK_CELLS[2, 4, "gpt", COMPLETE, "long"],
+    STANDARD,
     "dyck-standard-double",
-)  # fmt: skip
+)
 # The second arm of Table 1; its two-layer rows are cells of the factorial.
 TABLE_1_COMPLETE = {
     (k, depth, layers): f"{run}-complete" if layers > 2 else STACK_CELLS[k, depth, "resln", COMPLETE, "long"]
@@ -170,12 +167,25 @@ def cell_name(k: int, depth: int, layers: int) -> str:
 RUNS = tuple(
     dict.fromkeys(
         [
-            *MODELS, *PREFIX_MODELS, *UNIFORM.values(), *ARM_OF, *TABLE_1.values(), *TABLE_1_COMPLETE.values(),
-            *STACK_CELLS.values(), *PREFIX_LENGTHS.values(),
+            *MODELS,
+            *PREFIX_MODELS,
+            *UNIFORM.values(),
+            *ARM_OF,
+            *TABLE_1.values(),
+            *TABLE_1_COMPLETE.values(),
+            *STACK_CELLS.values(),
+            *PREFIX_LENGTHS.values(),
             *(run for readings in READINGS.values() for run in readings.values()),
-            THEORY_LAYERS, PRUNING_TARGET, HEADS, COPY_DEEP, COPY_HEADS, COPY_SHALLOW, COPY_NO_SKIP, COPY_STRIPPED,
+            THEORY_LAYERS,
+            PRUNING_TARGET,
+            HEADS,
+            COPY_DEEP,
+            COPY_HEADS,
+            COPY_SHALLOW,
+            COPY_NO_SKIP,
+            COPY_STRIPPED,
         ]
     )
-)  # fmt: skip
+)
 DATASETS: tuple[str, ...] = ()  # the analysis goes by their splits
 THEORY: tuple[str, ...] = ()  # figures and claims go by the groups and claims of checks

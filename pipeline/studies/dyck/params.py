@@ -6,16 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.params import (
-    DatasetEntry,
-    ExperimentEntry,
-    Id,
-    Positive,
-    Probability,
-    RunEntry,
-    Strict,
-    TheoryEntry,
-)
+from pipeline.params import DatasetEntry, ExperimentEntry, Id, Positive, Probability, RunEntry, Strict, TheoryEntry
 
 
 class Grammar(Strict):
@@ -90,9 +81,7 @@ class Run(RunEntry):
 
     k: Annotated[int, Field(ge=1, le=60, description="bracket types of its grammar")]
     depth: Annotated[int, Field(ge=1, le=120, description="D of its grammar")]
-    corpus: Literal["shared", "per_replica"] = Field(
-        description="replica r trains on corpus 0, or on corpus r"
-    )
+    corpus: Literal["shared", "per_replica"] = Field(description="replica r trains on corpus 0, or on corpus r")
     block: Literal["gpt", "resln", "stripped", "no_skip", "eq6"] = Field(
         description="form of a layer; see models/transformer/decoder.py, of eq6 theory.py"
     )
@@ -148,9 +137,7 @@ class RandomAttentionCheck(TheoryEntry):
 
     module: Literal["random_attention"]
     matrices: Annotated[int, Field(ge=100)]
-    repeats: Annotated[
-        int, Field(ge=10, description="estimates from 40 matrices, for their standard deviation")
-    ]
+    repeats: Annotated[int, Field(ge=10, description="estimates from 40 matrices, for their standard deviation")]
 
 
 class ExactSolverCheck(TheoryEntry):
@@ -302,6 +289,4 @@ class Analysis(Strict):
 class Claims(Strict):
     """How tables become verdicts."""
 
-    variation_tolerance: Annotated[
-        float, Field(gt=0, description="claim 5: ours within this of the published value")
-    ]
+    variation_tolerance: Annotated[float, Field(gt=0, description="claim 5: ours within this of the published value")]

@@ -68,16 +68,36 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
         data |= {"prefix.ids": _ids(bank, depth, entry.embedding), "prefix.lengths": lengths}
         data["prefix.probability"] = probability
     spec = {
-        "block": entry.block, "layers": entry.layers, "heads": entry.heads, "width": entry.width,
-        "ffn": entry.ffn, "attention": entry.attention, "position": entry.position, "t_max": entry.t_max,
-        "inputs": len(table), "outputs": 2 * k + copying,
-    }  # fmt: skip
+        "block": entry.block,
+        "layers": entry.layers,
+        "heads": entry.heads,
+        "width": entry.width,
+        "ffn": entry.ffn,
+        "attention": entry.attention,
+        "position": entry.position,
+        "t_max": entry.t_max,
+        "inputs": len(table),
+        "outputs": 2 * k + copying,
+    }
     header = Header(
-        model=entry.model, spec=spec, objective=entry.objective, settings=_settings(entry),
-        seed=seed, study=entry.study, stream=entry.stream, corpus=chosen, lr=[entry.lr] * entry.replicas,
-        steps=entry.steps, batch=entry.batch, schedule=entry.schedule, betas=list(entry.betas), eps=entry.eps,
-        clip=entry.clip, precision=entry.precision, log_every=entry.log_every,
-    )  # fmt: skip
+        model=entry.model,
+        spec=spec,
+        objective=entry.objective,
+        settings=_settings(entry),
+        seed=seed,
+        study=entry.study,
+        stream=entry.stream,
+        corpus=chosen,
+        lr=[entry.lr] * entry.replicas,
+        steps=entry.steps,
+        batch=entry.batch,
+        schedule=entry.schedule,
+        betas=list(entry.betas),
+        eps=entry.eps,
+        clip=entry.clip,
+        precision=entry.precision,
+        log_every=entry.log_every,
+    )
     return header, data, table
 
 
@@ -100,10 +120,7 @@ def _inputs(tokens_CxNxT: np.ndarray, depth: int, embedding: str, keep_last: boo
     lengths = (flat != dyck.PADDING).sum(1) + 1
     if not keep_last:
         ids, lengths = ids[:, :-1], lengths - 1
-    return {
-        "ids": ids.reshape(corpora, n, -1),
-        "lengths": lengths.reshape(corpora, n).astype(np.int16),
-    }
+    return {"ids": ids.reshape(corpora, n, -1), "lengths": lengths.reshape(corpora, n).astype(np.int16)}
 
 
 def _with_start(tokens_CxNxT: np.ndarray) -> np.ndarray:

@@ -8,11 +8,7 @@ LSTM, LSTM_LONG = "flipflop-lstm", "flipflop-lstm-long"
 MIXTURE, FRESH, EPOCHS = "flipflop-mixture", "flipflop-fresh", "flipflop-epochs"
 FRESH_10, EPOCHS_10 = "flipflop-fresh10", "flipflop-epochs10"  # ten times as much
 SINE, ALIBI, NO_POSITIONS = "flipflop-sin", "flipflop-alibi", "flipflop-none"
-PLAIN = (
-    "learned",
-    "sin",
-    "none",
-)  # positions that are in the inputs, so that scores are products of two of these
+PLAIN = ("learned", "sin", "none")  # positions that are in the inputs, so that scores are products of two of these
 EMBED_HALF = "flipflop-emb05"
 SHARP = {"entropy": "flipflop-entropy", "l-infinity": "flipflop-linf", "l2": "flipflop-l2norm"}
 LINEAR, LINEAR_SHARP = "flipflop-linear-plain", "flipflop-linear-entropy"
@@ -25,19 +21,20 @@ LINEAR_ARMS = {
         LINEAR_RARE,
         {"entropy": LINEAR_RARE_SHARP, "l-infinity": "flipflop-linear-linf9", "l2": "flipflop-linear-l29"},
     ),
-}  # fmt: skip
+}
 ONE_ARMS = {
     "0.5": (ONE, {"entropy": ONE_SHARP, "l-infinity": "flipflop-one-linf", "l2": "flipflop-one-l2"}),
     "0.9": (
         "flipflop-one-plain9",
         {"entropy": "flipflop-one-entropy9", "l-infinity": "flipflop-one-linf9", "l2": "flipflop-one-l29"},
     ),
-}  # fmt: skip
+}
 SWITCH, SWITCH_CONTEXT = "flipflop-switch", "flipflop-switch-context"
 STANDINS = {
-    "flipflop-standin-32": "1 layer, width 32", "flipflop-standin-64": "2 layers, width 64",
+    "flipflop-standin-32": "1 layer, width 32",
+    "flipflop-standin-64": "2 layers, width 64",
     "flipflop-standin-128": "4 layers, width 128",
-}  # fmt: skip
+}
 PRETRAINED = "pretrained"  # no run: models that somebody has in a folder
 MANY, MANY_SHARP, MANY_FIRST = "flipflop-many-plain", "flipflop-many-entropy", "flipflop-many-first"
 # One factor at a time: what it is called, and the runs that differ from the baseline in it alone.
@@ -47,28 +44,73 @@ SIZES = {
     "heads": ("the number of heads", ("flipflop-h2", "flipflop-h4", "flipflop-h16")),
 }
 OPTIMISERS = (
-    "flipflop-rate", "flipflop-rate-low", "flipflop-rate-high", "flipflop-beta1", "flipflop-beta1-095",
-    "flipflop-beta2", "flipflop-beta2-099", "flipflop-batch8", "flipflop-batch32", "flipflop-batch64",
-)  # fmt: skip
+    "flipflop-rate",
+    "flipflop-rate-low",
+    "flipflop-rate-high",
+    "flipflop-beta1",
+    "flipflop-beta1-095",
+    "flipflop-beta2",
+    "flipflop-beta2-099",
+    "flipflop-batch8",
+    "flipflop-batch32",
+    "flipflop-batch64",
+)
 
 # How figures and tables call families of configurations.
 FAMILIES = {
-    "baseline": "baseline", "middle": "middle-sized", "lstm": "LSTM", "data": "rare sequences in training",
-    "scale_data": "more fresh data", "scale_epochs": "more epochs", "scale_size": "size", "wd": "weight decay",
-    "dropout_attn": "attention dropout", "dropout_ff": "MLP dropout", "dropout_emb": "embedding dropout",
-    "position": "positions", "activation": "activation", "sharpen": "sharpened attention", "optimiser": "optimiser",
-    "combo": "combination", "generative": "generative loss", "seeds": "seeds", "symbols": "four symbols",
-}  # fmt: skip
+    "baseline": "baseline",
+    "middle": "middle-sized",
+    "lstm": "LSTM",
+    "data": "rare sequences in training",
+    "scale_data": "more fresh data",
+    "scale_epochs": "more epochs",
+    "scale_size": "size",
+    "wd": "weight decay",
+    "dropout_attn": "attention dropout",
+    "dropout_ff": "MLP dropout",
+    "dropout_emb": "embedding dropout",
+    "position": "positions",
+    "activation": "activation",
+    "sharpen": "sharpened attention",
+    "optimiser": "optimiser",
+    "combo": "combination",
+    "generative": "generative loss",
+    "seeds": "seeds",
+    "symbols": "four symbols",
+}
 
 # Parameters that lack one of these are refused at the start.
 RUNS = (
-    BASE, LSTM, LSTM_LONG, FACTORIAL, GENERATIVE, MIXTURE, FRESH, EPOCHS, FRESH_10, EPOCHS_10, SINE, ALIBI,
-    NO_POSITIONS, EMBED_HALF, *SHARP.values(), MANY, MANY_SHARP, MANY_FIRST, *STANDINS, *OPTIMISERS,
+    BASE,
+    LSTM,
+    LSTM_LONG,
+    FACTORIAL,
+    GENERATIVE,
+    MIXTURE,
+    FRESH,
+    EPOCHS,
+    FRESH_10,
+    EPOCHS_10,
+    SINE,
+    ALIBI,
+    NO_POSITIONS,
+    EMBED_HALF,
+    *SHARP.values(),
+    MANY,
+    MANY_SHARP,
+    MANY_FIRST,
+    *STANDINS,
+    *OPTIMISERS,
     *(run for _, runs in SIZES.values() for run in runs),
     *(run for arms in (LINEAR_ARMS, ONE_ARMS) for plain, sharp in arms.values() for run in (plain, *sharp.values())),
-)  # fmt: skip
+)
 DATASETS = (STRINGS, LONG, INPUTS, SWITCH, SWITCH_CONTEXT)
 THEORY = (
-    "flipflop-machines", "flipflop-lstm", "flipflop-parser", "flipflop-gadgets", "flipflop-attention",
-    "flipflop-prediction", "flipflop-addition",
-)  # fmt: skip
+    "flipflop-machines",
+    "flipflop-lstm",
+    "flipflop-parser",
+    "flipflop-gadgets",
+    "flipflop-attention",
+    "flipflop-prediction",
+    "flipflop-addition",
+)

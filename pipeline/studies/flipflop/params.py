@@ -6,15 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.params import (
-    DatasetEntry,
-    ExperimentEntry,
-    GridRunEntry,
-    Positive,
-    Probability,
-    Strict,
-    TheoryEntry,
-)
+from pipeline.params import DatasetEntry, ExperimentEntry, GridRunEntry, Positive, Probability, Strict, TheoryEntry
 
 Task = Literal["strings", "automaton"]
 Length = Annotated[int, Field(ge=4, le=4096, description="tokens of a sequence, T")]
@@ -25,9 +17,7 @@ SetName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
 class HeldOut(Strict):
     """A held-out set."""
 
-    p_ignore: Probability = Field(
-        description="of a pair; writes and reads share the rest. Of no-ops in symbols"
-    )
+    p_ignore: Probability = Field(description="of a pair; writes and reads share the rest. Of no-ops in symbols")
     sequences: Positive
 
 
@@ -68,10 +58,29 @@ class StringRun(GridRunEntry):
     """Models of one configuration; their data are fresh at every step unless ``epochs`` is above 1."""
 
     family: Literal[
-        "baseline", "middle", "lstm", "data", "scale_data", "scale_epochs", "scale_size", "wd", "dropout_attn",
-        "dropout_ff", "dropout_emb", "position", "activation", "sharpen", "optimiser", "combo", "generative", "seeds",
-        "symbols", "one_head", "linear", "many_heads",
-    ]  # fmt: skip
+        "baseline",
+        "middle",
+        "lstm",
+        "data",
+        "scale_data",
+        "scale_epochs",
+        "scale_size",
+        "wd",
+        "dropout_attn",
+        "dropout_ff",
+        "dropout_emb",
+        "position",
+        "activation",
+        "sharpen",
+        "optimiser",
+        "combo",
+        "generative",
+        "seeds",
+        "symbols",
+        "one_head",
+        "linear",
+        "many_heads",
+    ]
     task: Task
     length: Length
     train: list[Probability] = Field(
@@ -138,12 +147,8 @@ class StoryRun(GridRunEntry):
     layers: Positive
     heads: Positive
     width: Positive
-    position: Literal["sin", "alibi", "rope", "none"] = Field(
-        description="longer stories than in training are read"
-    )
-    lengths: Annotated[
-        list[Length], Field(min_length=2, max_length=2, description="shortest, longest string")
-    ]
+    position: Literal["sin", "alibi", "rope", "none"] = Field(description="longer stories than in training are read")
+    lengths: Annotated[list[Length], Field(min_length=2, max_length=2, description="shortest, longest string")]
     p_ignore: Annotated[list[Probability], Field(min_length=2, max_length=2, description="least, most")]
 
 

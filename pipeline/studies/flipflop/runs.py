@@ -48,22 +48,23 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     return header, data, np.zeros((1, 1), np.float32)
 
 
-def _stories(
-    entry: StoryRun, frame: pl.DataFrame, seed: int
-) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
+def _stories(entry: StoryRun, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
     """Return the same of models that read stories; the dataset's strings, told in the source's words, are held out."""
-    held = [
-        language.words_of(language.story_text(tokens, language.PUBLISHED))
-        for tokens in frame["tokens"].to_list()
-    ]
+    held = [language.words_of(language.story_text(tokens, language.PUBLISHED)) for tokens in frame["tokens"].to_list()]
     ids = np.full((len(held), max(map(len, held))), -1, np.int16)
     for row, story in zip(ids, held, strict=True):
         row[: len(story)] = story
     words = len(language.WORDS)
     spec = {
-        "layers": entry.layers, "heads": entry.heads, "width": entry.width, "position": entry.position,
-        "activation": "gelu", "t_max": ids.shape[1], "inputs": words, "outputs": words,
-    }  # fmt: skip
+        "layers": entry.layers,
+        "heads": entry.heads,
+        "width": entry.width,
+        "position": entry.position,
+        "activation": "gelu",
+        "t_max": ids.shape[1],
+        "inputs": words,
+        "outputs": words,
+    }
     settings = {"lengths": entry.lengths, "p_ignore": entry.p_ignore}
     return Header.grid(entry, seed, spec, settings), {"held.ids": ids}, np.zeros((1, 1), np.float32)
 

@@ -19,20 +19,7 @@ from pipeline.kit.comparisons import MEAN, MEAN_DIFFERENCE, OWN, SHARE, Arm, Dec
 from pipeline.kit.conditions import below
 from pipeline.studies.nce.names import DIGITS, IMAGE_NAMES, LOSS_NAMES, MNIST, RUN_OF
 from schemas.comparisons import NOTHING, SEEDS
-from schemas.nce.tables import (
-    ADAM,
-    AREA,
-    DIAG,
-    EARLY,
-    FINAL_TEST,
-    FULL,
-    GD,
-    MOMENTUM,
-    NGD,
-    S_BEST,
-    S_DIST,
-    S_LOSS,
-)
+from schemas.nce.tables import ADAM, AREA, DIAG, EARLY, FINAL_TEST, FULL, GD, MOMENTUM, NGD, S_BEST, S_DIST, S_LOSS
 
 DECLARED = Declared()
 Comparison = partial(comparisons.Comparison, in_common=SEEDS, learned=False)
@@ -75,23 +62,34 @@ BY_RULE = {
 }
 FRACTION = DECLARED(
     Comparison(
-        "1d-s-loss-fraction", f"mean {CLOSEST.format(ONE)}, {RULES[S_LOSS]}, of the first over that of the second",
-        OWN, "nce-gaussians", (Arm("NCE-NGD"), Arm("NCE-GD")),
+        "1d-s-loss-fraction",
+        f"mean {CLOSEST.format(ONE)}, {RULES[S_LOSS]}, of the first over that of the second",
+        OWN,
+        "nce-gaussians",
+        (Arm("NCE-NGD"), Arm("NCE-GD")),
     )
-)  # fmt: skip
+)
 STANDARD_STEP, LARGE_STEP = 0.02, 3.0  # the first about 1/lambda_M in 16 dimensions
 STANDARD = DECLARED(
     Comparison(
-        "16d-standard", f"{CLOSEST.format(SIXTEEN)}, the lowest over eta <= {STANDARD_STEP:g}", MEAN, "nce-gaussians",
-        (Arm("NCE-GD"),), in_common=NOTHING,
-    )
-)  # fmt: skip
-LARGE = DECLARED(
-    Comparison(
-        "16d-large", f"{CLOSEST.format(SIXTEEN)} at eta = {LARGE_STEP:g}", MEAN, "nce-gaussians", (Arm("NCE-NGD"),),
+        "16d-standard",
+        f"{CLOSEST.format(SIXTEEN)}, the lowest over eta <= {STANDARD_STEP:g}",
+        MEAN,
+        "nce-gaussians",
+        (Arm("NCE-GD"),),
         in_common=NOTHING,
     )
-)  # fmt: skip
+)
+LARGE = DECLARED(
+    Comparison(
+        "16d-large",
+        f"{CLOSEST.format(SIXTEEN)} at eta = {LARGE_STEP:g}",
+        MEAN,
+        "nce-gaussians",
+        (Arm("NCE-NGD"),),
+        in_common=NOTHING,
+    )
+)
 
 # Further optimisers, and what is done to single samples (nce-variants), by dimension
 BEST = "each at its step size with the smallest mean distance"
@@ -100,45 +98,55 @@ GUARDS = {"limit": "gradients limited", "clip": "log-ratios clipped"}
 AGAINST_NGD = {
     (dim, optimizer): DECLARED(
         Comparison(
-            f"{dim}d-{optimizer}-ngd", f"{CLOSEST.format(dim)} on NCE, {BEST}", MEAN_DIFFERENCE, "nce-variants",
+            f"{dim}d-{optimizer}-ngd",
+            f"{CLOSEST.format(dim)} on NCE, {BEST}",
+            MEAN_DIFFERENCE,
+            "nce-variants",
             (Arm(name), Arm("NGD")),
         )
     )
     for dim, (optimizer, name) in product(DIMENSIONS, FURTHER.items())
-}  # fmt: skip
+}
 CLOSER = {
     (dim, guard): DECLARED(
         Comparison(
-            f"{dim}d-{guard}-closer", f"{CLOSEST.format(dim)} of GD on eNCE, {BEST}", MEAN_DIFFERENCE, "nce-variants",
+            f"{dim}d-{guard}-closer",
+            f"{CLOSEST.format(dim)} of GD on eNCE, {BEST}",
+            MEAN_DIFFERENCE,
+            "nce-variants",
             (Arm(name), Arm("plain")),
         )
     )
     for dim, (guard, name) in product(DIMENSIONS, GUARDS.items())
-}  # fmt: skip
+}
 DIVERGES = {
     (dim, guard): DECLARED(
         Comparison(
-            f"{dim}d-{guard}-diverges", f"number of step sizes at which GD on eNCE diverges in {dim}-d",
-            MEAN_DIFFERENCE, "nce-variants", (Arm(name), Arm("plain")),
+            f"{dim}d-{guard}-diverges",
+            f"number of step sizes at which GD on eNCE diverges in {dim}-d",
+            MEAN_DIFFERENCE,
+            "nce-variants",
+            (Arm(name), Arm("plain")),
         )
     )
     for dim, (guard, name) in product(DIMENSIONS, GUARDS.items())
-}  # fmt: skip
+}
 LIMITED = {
     dim: DECLARED(
         Comparison(
-            f"{dim}d-limit-ngd", f"mean {CLOSEST.format(dim)} on eNCE, {BEST}, of the first over that of the second",
-            OWN, "nce-variants", (Arm("GD with gradients of samples limited"), Arm("plain NGD")),
+            f"{dim}d-limit-ngd",
+            f"mean {CLOSEST.format(dim)} on eNCE, {BEST}, of the first over that of the second",
+            OWN,
+            "nce-variants",
+            (Arm("GD with gradients of samples limited"), Arm("plain NGD")),
         )
     )
     for dim in DIMENSIONS
-}  # fmt: skip
+}
 
 # Images (nce-images), by images, noise and loss
 SETTINGS = [
-    (dataset, noise, loss)
-    for dataset, noise in ((DIGITS, FULL), (DIGITS, DIAG), (MNIST, FULL))
-    for loss in LOSS_NAMES
+    (dataset, noise, loss) for dataset, noise in ((DIGITS, FULL), (DIGITS, DIAG), (MNIST, FULL)) for loss in LOSS_NAMES
 ]
 QUANTITIES = {
     AREA: "area under the training loss",
@@ -161,7 +169,6 @@ def _images(setting: tuple[str, str, str], quantity: str, share: bool) -> compar
 
 
 FASTER = {
-    (*setting, quantity): _images(setting, quantity, False)
-    for setting, quantity in product(SETTINGS, QUANTITIES)
+    (*setting, quantity): _images(setting, quantity, False) for setting, quantity in product(SETTINGS, QUANTITIES)
 }
 EVERY_SEED = {setting: _images(setting, AREA, True) for setting in SETTINGS}

@@ -37,11 +37,8 @@ def gauss(entry: Gauss, dataset_id: str, seed: int) -> pl.DataFrame:
         variances = rng.uniform(low, high, DIMENSION)
         rows.append(_row(1, s, np.ones(1), families.mean_point([entry.mean, 0.0])))
         rows.append(
-            _row(
-                DIMENSION, s, variances,
-                families.diagonal_point(0.0, np.stack([variances, np.ones(DIMENSION)])),
-            )
-        )  # fmt: skip
+            _row(DIMENSION, s, variances, families.diagonal_point(0.0, np.stack([variances, np.ones(DIMENSION)])))
+        )
     schema = {name: column.dtype.type for name, column in SCHEMA[GAUSS].to_schema().columns.items()}
     lists = dict.fromkeys(("s", "tau_star", "tau_q"), pl.List(pl.Float64))
     return pl.DataFrame(rows, schema=schema | lists).sort("dim", "seed")

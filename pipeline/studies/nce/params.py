@@ -23,9 +23,7 @@ def _in_order(ends: list[float]) -> list[float]:
 
 Range = Annotated[list[Rate], Field(min_length=2, max_length=2), AfterValidator(_in_order)]
 Radii = Annotated[list[Annotated[float, Field(gt=0, lt=0.5)]], Field(min_length=1)]
-BUNDLED = (
-    1797  # images that come with scikit-learn, for training and test together (`pipeline.languages.digits`)
-)
+BUNDLED = 1797  # images that come with scikit-learn, for training and test together (`pipeline.languages.digits`)
 
 
 class Gauss(DatasetEntry):
@@ -63,8 +61,7 @@ class Images(DatasetEntry):
     kind: Literal["images"]
     source: Literal["bundled", "mnist"] = Field(description="scikit-learn's 8 x 8 digits, or MNIST")
     path: str | None = Field(
-        None,
-        description="the folder with MNIST's four IDX files; only for source mnist, without it no images",
+        None, description="the folder with MNIST's four IDX files; only for source mnist, without it no images"
     )
     md5: MnistFiles | None = Field(
         None, description="what these files must be, so that other files are another dataset; needed for path"
@@ -86,9 +83,7 @@ class Run(GridRunEntry):
     """N7: a log-ratio of images against Gaussian noise; ``replicas`` counts seeds, for each step size."""
 
     loss: Literal["nce", "ence"]
-    q_kind: Literal["full", "diag"] = Field(
-        description="the noise: covariance of the images, or its diagonal"
-    )
+    q_kind: Literal["full", "diag"] = Field(description="the noise: covariance of the images, or its diagonal")
     log_ratio_clip: Annotated[float, Field(gt=0)] | None = Field(
         None, description="log-ratios are cut off there before the loss; without it nowhere"
     )
@@ -96,9 +91,7 @@ class Run(GridRunEntry):
     held_out: Annotated[int, Field(ge=1, lt=BUNDLED)] = Field(
         description="test images, where the source has no parts of its own: the bundled digits"
     )
-    evaluated: Positive = Field(
-        description="images, and as many draws of noise, on which losses are measured"
-    )
+    evaluated: Positive = Field(description="images, and as many draws of noise, on which losses are measured")
     widths: list[Positive] = Field(min_length=1, description="channels of the residual blocks")
     strides: list[Positive] = Field(min_length=1, description="of the residual blocks")
     groups: Positive = Field(description="of each group normalisation")
@@ -109,9 +102,7 @@ class Run(GridRunEntry):
         if self.optimizer == "adam":
             raise ValueError("optimizer must be 'sgd' or 'normalised_sgd': the study compares these")
         if len(self.widths) != len(self.strides):
-            raise ValueError(
-                f"strides must be as many as widths, {len(self.widths)}, got {len(self.strides)}"
-            )
+            raise ValueError(f"strides must be as many as widths, {len(self.widths)}, got {len(self.strides)}")
         if any(width % self.groups for width in self.widths):
             raise ValueError(f"widths must be multiples of groups, {self.groups}")
         return self
@@ -308,6 +299,4 @@ class Analysis(Strict):
 class Claims(Strict):
     """How tables become verdicts."""
 
-    comparable: Annotated[
-        float, Field(gt=0, description="claim 12: how far apart comparable distances may be")
-    ]
+    comparable: Annotated[float, Field(gt=0, description="claim 12: how far apart comparable distances may be")]

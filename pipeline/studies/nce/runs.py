@@ -38,9 +38,12 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     seeds = [_seed(entry, pixels, parts, int(frame["levels"][0]), seed, r) for r in range(entry.replicas)]
     data = {name: np.stack([arrays[name] for arrays in seeds]).astype(np.float32) for name in seeds[0]}
     spec = {
-        "side": int(np.sqrt(pixels.shape[1])), "widths": entry.widths, "strides": entry.strides,
-        "groups": entry.groups, "features": entry.features,
-    }  # fmt: skip
+        "side": int(np.sqrt(pixels.shape[1])),
+        "widths": entry.widths,
+        "strides": entry.strides,
+        "groups": entry.groups,
+        "features": entry.features,
+    }
     settings = {"loss": entry.loss, "clip": entry.log_ratio_clip, "noise": entry.batch}
     header = Header.grid(entry, seed, spec, settings)
     table = np.concatenate([data["noise.mean"][:, None], data["noise.factor"]], axis=1)

@@ -11,15 +11,7 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
-from pipeline.kit.comparisons import (
-    MEDIAN,
-    OWN,
-    SHARE,
-    SHIFT,
-    Arm,
-    Comparison,
-    Declared,
-)
+from pipeline.kit.comparisons import MEDIAN, OWN, SHARE, SHIFT, Arm, Comparison, Declared
 from pipeline.kit.conditions import Condition, above, at_least, at_most, below
 from pipeline.studies.topic.names import (
     ALL,
@@ -81,26 +73,35 @@ def _slug(*parts: object) -> str:
 
 
 def _one(
-    key: str, measure: str, statistic: str, experiment: str, arm: str, *runs: str,
-    hits: tuple[Condition, ...] = (), learned: bool = True, unit: str = "model",
-) -> Comparison:  # fmt: skip
+    key: str,
+    measure: str,
+    statistic: str,
+    experiment: str,
+    arm: str,
+    *runs: str,
+    hits: tuple[Condition, ...] = (),
+    learned: bool = True,
+    unit: str = "model",
+) -> Comparison:
     """Declare a comparison of one arm: models of ``runs``, which it calls ``arm``."""
     arms = (Arm(arm, *runs),)
-    return DECLARED(
-        Comparison(key, measure, statistic, experiment, arms, unit=unit, learned=learned, hits=hits)
-    )
+    return DECLARED(Comparison(key, measure, statistic, experiment, arms, unit=unit, learned=learned, hits=hits))
 
 
 # --- E1 and E2: values ------------------------------------------------------------------------------------
 
 FROZEN: dict[str, Key] = {  # panels of Figures 2.2 and 2.5: a run, and its cell without a penalty
-    "cross-entropy, Adam": (FROZEN_ADAM, "ce"), "cross-entropy, SGD": (FROZEN_SGD_CE, "ce"),
-    "squared, Adam": (FROZEN_ADAM, "sq"), "squared, SGD": (FROZEN_SGD_SQ, "sq"),
-}  # fmt: skip
+    "cross-entropy, Adam": (FROZEN_ADAM, "ce"),
+    "cross-entropy, SGD": (FROZEN_SGD_CE, "ce"),
+    "squared, Adam": (FROZEN_ADAM, "sq"),
+    "squared, SGD": (FROZEN_SGD_SQ, "sq"),
+}
 JOINT: dict[str, Key] = {  # panels of Figure 2.6
-    "cross-entropy, Adam": (JOINT_ADAM, "ce"), "cross-entropy, SGD": (JOINT_SGD_CE, "ce"),
-    "squared, Adam": (JOINT_ADAM, "sq"), "squared, SGD": (JOINT_SGD_SQ, "sq"),
-}  # fmt: skip
+    "cross-entropy, Adam": (JOINT_ADAM, "ce"),
+    "cross-entropy, SGD": (JOINT_SGD_CE, "ce"),
+    "squared, Adam": (JOINT_ADAM, "sq"),
+    "squared, SGD": (JOINT_SGD_SQ, "sq"),
+}
 PENALISED = {name: (run, f"{cell}-l2") for name, (run, cell) in FROZEN.items()}
 # Values of runs in which attention has not moved are those of uniform attention, which are judged already.
 TRAINED = {name: key for name, key in JOINT.items() if key[0] == JOINT_ADAM}
@@ -109,39 +110,67 @@ WITH, WITHOUT, BOTH = "{}, with L2", "{}, without L2", "{}, attention trained"
 
 FLOORS = {
     "ce": _one(
-        "floor-ce", "smallest loss on held-out documents of all its models with one-hot embeddings, in nats", SHARE,
-        VALUES, "", FROZEN_ADAM, FROZEN_SGD_CE, FROZEN_PUBLISHED, JOINT_ADAM, JOINT_SGD_CE, JOINT_PUBLISHED,
-        hits=at_least(2.88), learned=False, unit="seed",
+        "floor-ce",
+        "smallest loss on held-out documents of all its models with one-hot embeddings, in nats",
+        SHARE,
+        VALUES,
+        "",
+        FROZEN_ADAM,
+        FROZEN_SGD_CE,
+        FROZEN_PUBLISHED,
+        JOINT_ADAM,
+        JOINT_SGD_CE,
+        JOINT_PUBLISHED,
+        hits=at_least(2.88),
+        learned=False,
+        unit="seed",
     ),
     "sq": _one(
-        "floor-sq", "smallest loss on held-out documents of all its models with uniform attention and no penalty",
-        SHARE, VALUES, "", FROZEN_ADAM, FROZEN_SGD_SQ, hits=at_least(0.94), learned=False, unit="seed",
+        "floor-sq",
+        "smallest loss on held-out documents of all its models with uniform attention and no penalty",
+        SHARE,
+        VALUES,
+        "",
+        FROZEN_ADAM,
+        FROZEN_SGD_SQ,
+        hits=at_least(0.94),
+        learned=False,
+        unit="seed",
     ),
-}  # fmt: skip
+}
 
 # Training against least squares on the same documents: a bar for each statistic. The diagonal, and with it the loss,
 # lies in directions that SGD has not reached.
 TOLERANCES = {"block_mean": 0.002, "diff_mean": 0.0004, "diag_mean": 0.004, "held_loss": 0.005}
 CALLED = {
-    "block_mean": "mean of blocks", "diff_mean": "mean outside blocks", "diag_mean": "mean of the diagonal",
+    "block_mean": "mean of blocks",
+    "diff_mean": "mean outside blocks",
+    "diag_mean": "mean of the diagonal",
     "held_loss": "loss on held-out documents",
-}  # fmt: skip
+}
 OPTIMISERS = {FROZEN_ADAM: "Adam", FROZEN_SGD_SQ: "SGD"}
 CLOSED = {
     (run, cell, what): _one(
-        _slug("closed-form", run, cell, what), f"distance of the {CALLED[what]} from that of the closed form", SHARE,
-        VALUES, f"{name}, {'with' if cell == 'sq-l2' else 'without'} L2", run, hits=at_most(bar),
+        _slug("closed-form", run, cell, what),
+        f"distance of the {CALLED[what]} from that of the closed form",
+        SHARE,
+        VALUES,
+        f"{name}, {'with' if cell == 'sq-l2' else 'without'} L2",
+        run,
+        hits=at_most(bar),
     )
-    for run, name in OPTIMISERS.items() for cell in ("sq", "sq-l2") for what, bar in TOLERANCES.items()
+    for run, name in OPTIMISERS.items()
+    for cell in ("sq", "sq-l2")
+    for what, bar in TOLERANCES.items()
     if run == FROZEN_ADAM or what in ("block_mean", "diff_mean")
-}  # fmt: skip
+}
 
 _ABOVE = "probability that a same-topic entry off the diagonal is above a different-topic one"
 BLOCKS = {
     (run, cell): _one(_slug("blocks", run, cell), _ABOVE, SHARE, VALUES, words.format(name), run, hits=at_least(bar))
     for panels, words, bar in ((PENALISED, WITH, 0.95), (FROZEN, WITHOUT, 0.9), (TRAINED, BOTH, 0.9))
     for name, (run, cell) in panels.items()
-}  # fmt: skip
+}
 _LARGEST = "share of a row's largest entry in its block (0.1 in an even block), mean over rows"
 EVEN = {
     (run, cell): _one(_slug("largest", run, cell), _LARGEST, MEDIAN, VALUES, words.format(name), run)
@@ -161,11 +190,16 @@ COLUMNS = {
 }
 MOVED = {
     (run, cell): _one(
-        _slug("moved", run, cell), "norm of keys after training over that before", MEDIAN, VALUES, name, run,
+        _slug("moved", run, cell),
+        "norm of keys after training over that before",
+        MEDIAN,
+        VALUES,
+        name,
+        run,
         learned=False,
     )
     for name, (run, cell) in JOINT.items()
-}  # fmt: skip
+}
 RATE = "averaged squared loss, SGD and the published rate"
 PUBLISHED_RUNS = {"uniform attention": FROZEN_PUBLISHED, "attention trained": JOINT_PUBLISHED}
 BLOCK_MEAN = {
@@ -176,14 +210,22 @@ BLOCK_LEAD = {
     name: _one(
         _slug("block-lead", run),
         f"mean of blocks less that outside them with {RATE}, in standard deviations of the mean of 1000 entries there",
-        MEDIAN, VALUES, name, run,
+        MEDIAN,
+        VALUES,
+        name,
+        run,
     )
     for name, run in PUBLISHED_RUNS.items()
-}  # fmt: skip
+}
 INITIAL = _one(
-    "initial-spread", "standard deviation of means of 1000 entries outside blocks before training", MEDIAN, VALUES,
-    "", JOINT_ADAM, learned=False,
-)  # fmt: skip
+    "initial-spread",
+    "standard deviation of means of 1000 entries outside blocks before training",
+    MEDIAN,
+    VALUES,
+    "",
+    JOINT_ADAM,
+    learned=False,
+)
 _DIAGONAL = "mean of the diagonal over that of the rest of blocks"
 DIAGONAL = {
     (run, cell): _one(_slug("diagonal", run, cell), _DIAGONAL, MEDIAN, VALUES, name, run)
@@ -200,9 +242,7 @@ _LOST = (
 )
 
 
-def _lost(
-    key: str, experiment: str, words: str, run: str, whole: str, in_common: str = NOTHING
-) -> Comparison:
+def _lost(key: str, experiment: str, words: str, run: str, whole: str, in_common: str = NOTHING) -> Comparison:
     arms = (Arm(words, run), Arm("everything trained", whole))
     return DECLARED(Comparison(key, _LOST, OWN, experiment, arms, in_common))
 
@@ -218,72 +258,107 @@ LONG_DIAGONAL = {
 }
 SELF_MATCHED = DECLARED(
     Comparison(
-        "long-self-matched", "share of rows whose largest entry in its block is diagonal", SHIFT, VALUES,
+        "long-self-matched",
+        "share of rows whose largest entry in its block is diagonal",
+        SHIFT,
+        VALUES,
         tuple(Arm(name, run) for name, run in LONG.items()),
     )
-)  # fmt: skip
+)
 
 
 # --- E3: embeddings ---------------------------------------------------------------------------------------
 
 PANELS: dict[str, Key] = {
-    "everything, cross-entropy, Adam": (ALL, "ce"), "everything, cross-entropy, SGD": (ALL_SGD_CE, "ce"),
-    "everything, squared, Adam": (ALL, "sq"), "everything, squared, SGD": (ALL_SGD_SQ, "sq"),
+    "everything, cross-entropy, Adam": (ALL, "ce"),
+    "everything, cross-entropy, SGD": (ALL_SGD_CE, "ce"),
+    "everything, squared, Adam": (ALL, "sq"),
+    "everything, squared, SGD": (ALL_SGD_SQ, "sq"),
     "embeddings alone, cross-entropy, Adam": (ONLY_CE, "ce"),
     "embeddings alone, cross-entropy, SGD": (ONLY_SGD_CE, "ce"),
-    "embeddings alone, squared, Adam": (ONLY_SQ, "sq"), "embeddings alone, squared, SGD": (ONLY_SGD_SQ, "sq"),
-}  # fmt: skip
+    "embeddings alone, squared, Adam": (ONLY_SQ, "sq"),
+    "embeddings alone, squared, SGD": (ONLY_SGD_SQ, "sq"),
+}
 _SUM = "sum of a word's inner products with"
 SUMS = {
     (run, cell): _one(
         _slug("sums", run, cell),
-        f"{_SUM} its topic, itself among it, less that with another topic, mean over words", SHARE, GRAM, name, run,
+        f"{_SUM} its topic, itself among it, less that with another topic, mean over words",
+        SHARE,
+        GRAM,
+        name,
+        run,
         hits=above(0.0),
     )
     for name, (run, cell) in PANELS.items()
-}  # fmt: skip
+}
 INNER = {
     (run, cell): _one(
         _slug("inner", run, cell),
-        "mean inner product of different words of one topic less that of words of two topics", SHARE, GRAM, name, run,
+        "mean inner product of different words of one topic less that of words of two topics",
+        SHARE,
+        GRAM,
+        name,
+        run,
         hits=above(0.0),
     )
     for name, (run, cell) in PANELS.items()
-}  # fmt: skip
+}
 PAIRED_OFF = {
     (run, cell): _one(
         _slug("gram", run, cell),
         "probability that the inner product of different words of one topic is above that of words of two topics",
-        SHARE, GRAM, name, run, hits=at_least(0.9),
+        SHARE,
+        GRAM,
+        name,
+        run,
+        hits=at_least(0.9),
     )
     for name, (run, cell) in PANELS.items()
-}  # fmt: skip
+}
 COSINES = {
     (run, cell): _one(
-        _slug("cosines", run, cell), "mean cosine of different words of one topic less that of words of two topics",
-        SHARE, GRAM, name, run, hits=at_least(0.3),
+        _slug("cosines", run, cell),
+        "mean cosine of different words of one topic less that of words of two topics",
+        SHARE,
+        GRAM,
+        name,
+        run,
+        hits=at_least(0.3),
     )
-    for name, (run, cell) in PANELS.items() if (run, cell) in ((ALL, "ce"), (ONLY_CE, "ce"))
-}  # fmt: skip
+    for name, (run, cell) in PANELS.items()
+    if (run, cell) in ((ALL, "ce"), (ONLY_CE, "ce"))
+}
 THEOREM_SUMS = {
     "block_sum_same": _one(
-        "theorem-same", f"{_SUM} its topic, mean over words (1.156 in the theorem)", MEDIAN, GRAM,
-        "embeddings alone, squared, Adam", ONLY_SQ,
+        "theorem-same",
+        f"{_SUM} its topic, mean over words (1.156 in the theorem)",
+        MEDIAN,
+        GRAM,
+        "embeddings alone, squared, Adam",
+        ONLY_SQ,
     ),
     "block_sum_diff": _one(
-        "theorem-other", f"{_SUM} another topic, mean over words (0 in the theorem)", MEDIAN, GRAM,
-        "embeddings alone, squared, Adam", ONLY_SQ,
+        "theorem-other",
+        f"{_SUM} another topic, mean over words (0 in the theorem)",
+        MEDIAN,
+        GRAM,
+        "embeddings alone, squared, Adam",
+        ONLY_SQ,
     ),
-}  # fmt: skip
+}
 # Other initial embeddings: where values are trained they are drawn first.
 ALONE = {"ce": ONLY_CE, "sq": ONLY_SQ}
-ALONE_COST = {
-    cell: _lost(f"alone-cost-{cell}", GRAM, "embeddings alone", run, ALL) for cell, run in ALONE.items()
-}
+ALONE_COST = {cell: _lost(f"alone-cost-{cell}", GRAM, "embeddings alone", run, ALL) for cell, run in ALONE.items()}
 UNIT_DIAGONAL = _one(
-    "unit-diagonal", "smallest entry of the diagonal over the largest other, after training", SHARE, GRAM,
-    "embeddings of unit size", UNIT, hits=above(1.0),
-)  # fmt: skip
+    "unit-diagonal",
+    "smallest entry of the diagonal over the largest other, after training",
+    SHARE,
+    GRAM,
+    "embeddings of unit size",
+    UNIT,
+    hits=above(1.0),
+)
 
 
 # --- E4 and E5: attention ---------------------------------------------------------------------------------
@@ -298,8 +373,13 @@ KINDS = {  # whom attention goes to
 }
 TOPIC_FIRST = {
     (run, rate): _one(
-        _slug("own topic", run, rate), "attention to other words of the topic over that to words of other topics",
-        SHARE, AVERAGES, f"{name}, rate {rate:g}", run, hits=at_least(bar),
+        _slug("own topic", run, rate),
+        "attention to other words of the topic over that to words of other topics",
+        SHARE,
+        AVERAGES,
+        f"{name}, rate {rate:g}",
+        run,
+        hits=at_least(bar),
     )
     for name, run, rate, bar in (
         *(("Adam", ATTENTION_RELEASED, rate, 1.4) for rate in RATES),
@@ -308,36 +388,57 @@ TOPIC_FIRST = {
         ("SGD", ATTENTION_SGD_PUBLISHED, 0.03, 1.4),
         ("blocks of the theorem, squared", BLOCK_SQ, FROZEN_RATE, 2.0),
     )
-}  # fmt: skip
+}
 SHORT = _one(
-    "short", "attention to other words of the topic over that to words of other topics, distance from 1", SHARE,
-    AVERAGES, "SGD, rate 0.03, few steps", ATTENTION_SGD_SHORT, hits=below(0.02), learned=False,
-)  # fmt: skip
+    "short",
+    "attention to other words of the topic over that to words of other topics, distance from 1",
+    SHARE,
+    AVERAGES,
+    "SGD, rate 0.03, few steps",
+    ATTENTION_SGD_SHORT,
+    hits=below(0.02),
+    learned=False,
+)
 CAPTION = {
     rate: _one(
-        _slug("caption", rate), "attention to the same word less that to other words of its topic", MEDIAN, AVERAGES,
-        f"Adam, rate {rate:g}", ATTENTION_RELEASED,
+        _slug("caption", rate),
+        "attention to the same word less that to other words of its topic",
+        MEDIAN,
+        AVERAGES,
+        f"Adam, rate {rate:g}",
+        ATTENTION_RELEASED,
     )
     for rate in RATES
-}  # fmt: skip
+}
 SHIFTED = {
     (kind, rate): _one(
-        _slug("shifted", kind, rate), f"raw attention to {words} with labels four ids too far", MEDIAN, AVERAGES,
-        f"Adam, rate {rate:g}", ATTENTION_RELEASED,
-    )
-    for rate in RATES for kind, words in KINDS.items()
-}  # fmt: skip
-RIGHT = {
-    rate: _one(
-        _slug("right", rate), f"raw attention to {KINDS['diff_topic']} with right labels", MEDIAN, AVERAGES,
-        f"Adam, rate {rate:g}", ATTENTION_RELEASED,
+        _slug("shifted", kind, rate),
+        f"raw attention to {words} with labels four ids too far",
+        MEDIAN,
+        AVERAGES,
+        f"Adam, rate {rate:g}",
+        ATTENTION_RELEASED,
     )
     for rate in RATES
-}  # fmt: skip
+    for kind, words in KINDS.items()
+}
+RIGHT = {
+    rate: _one(
+        _slug("right", rate),
+        f"raw attention to {KINDS['diff_topic']} with right labels",
+        MEDIAN,
+        AVERAGES,
+        f"Adam, rate {rate:g}",
+        ATTENTION_RELEASED,
+    )
+    for rate in RATES
+}
 DIAGONALS = {
-    "5 times identity, cross-entropy": DIAGONAL_5, "10 times identity, cross-entropy": DIAGONAL_10,
-    "10 times identity, masks no keys": DIAGONAL_10_RELEASED, "diagonal of the theorem, squared": DIAGONAL_SQ,
-}  # fmt: skip
+    "5 times identity, cross-entropy": DIAGONAL_5,
+    "10 times identity, cross-entropy": DIAGONAL_10,
+    "10 times identity, masks no keys": DIAGONAL_10_RELEASED,
+    "diagonal of the theorem, squared": DIAGONAL_SQ,
+}
 VISIBLE = {  # models with a visible diagonal
     "trained values, squared": (JOINT_LONG, FROZEN_RATE),
     "trained values, squared, rate 0.01": (JOINT_LONG, 0.01),
@@ -348,31 +449,52 @@ ORDERS = {  # what is measured of the order of Table 2.2: attention to the one l
 }
 POOLED = {
     norm: _one(
-        f"pooled-{norm}", "mean attention over all pairs, distance from what lengths fix", SHARE, AVERAGES, name,
-        ATTENTION_RELEASED, ATTENTION, ATTENTION_SGD, ATTENTION_SGD_SHORT, ATTENTION_SGD_PUBLISHED,
-        *DIAGONALS.values(), BLOCK_SQ, JOINT_LONG, hits=at_most(1e-6), learned=False,
+        f"pooled-{norm}",
+        "mean attention over all pairs, distance from what lengths fix",
+        SHARE,
+        AVERAGES,
+        name,
+        ATTENTION_RELEASED,
+        ATTENTION,
+        ATTENTION_SGD,
+        ATTENTION_SGD_SHORT,
+        ATTENTION_SGD_PUBLISHED,
+        *DIAGONALS.values(),
+        BLOCK_SQ,
+        JOINT_LONG,
+        hits=at_most(1e-6),
+        learned=False,
     )
     for norm, name in (("raw", "raw weights"), ("norm100", "weights times lengths"))
-}  # fmt: skip
+}
 ORDER = {
     (order, run, rate): _one(
-        _slug(order, run, rate), f"attention to {KINDS[first]} less that to {KINDS[second]}", SHARE, AVERAGES, name,
-        run, hits=above(0.0),
+        _slug(order, run, rate),
+        f"attention to {KINDS[first]} less that to {KINDS[second]}",
+        SHARE,
+        AVERAGES,
+        name,
+        run,
+        hits=above(0.0),
     )
     for name, (run, rate) in ({name: (run, FROZEN_RATE) for name, run in DIAGONALS.items()} | VISIBLE).items()
     for order, (first, second) in ORDERS.items()
-}  # fmt: skip
+}
 SIZES = {
     (kind, run): _one(_slug("size", kind, run), f"attention to {words}", MEDIAN, AVERAGES, name, run)
-    for name, run in DIAGONALS.items() for kind, words in KINDS.items()
-}  # fmt: skip
+    for name, run in DIAGONALS.items()
+    for kind, words in KINDS.items()
+}
 
 
 # --- E6: stages -------------------------------------------------------------------------------------------
 
 SETTINGS: dict[str, Trained] = {
-    "A": (STAGES_A, 0.003), "B": (STAGES_B, 0.001), "C": (STAGES_C, 5.0), "D": (STAGES_C, 3.0),
-}  # fmt: skip
+    "A": (STAGES_A, 0.003),
+    "B": (STAGES_B, 0.001),
+    "C": (STAGES_C, 5.0),
+    "D": (STAGES_C, 3.0),
+}
 CONTROL: Trained = (STAGES_N, 0.01)
 # Of training itself: whether a model got anywhere does not matter.
 _BEHIND = "share of their growth that values have behind them where keys have a tenth of theirs"
@@ -385,17 +507,29 @@ BEHIND = {
     CONTROL: _one(
         "behind-control", _BEHIND, SHARE, STAGES, "common settings", STAGES_N, hits=below(0.35), learned=False
     )
-}  # fmt: skip
+}
 AT_400 = {
     "k_frac_400": _one(
-        "keys-400", "norm of keys at step 400 over their largest", SHARE, STAGES, "setting A", STAGES_A,
-        hits=at_most(0.1), learned=False,
+        "keys-400",
+        "norm of keys at step 400 over their largest",
+        SHARE,
+        STAGES,
+        "setting A",
+        STAGES_A,
+        hits=at_most(0.1),
+        learned=False,
     ),
     "v_frac_400": _one(
-        "values-400", "norm of values at step 400 over their largest", SHARE, STAGES, "setting A", STAGES_A,
-        hits=at_least(0.75), learned=False,
+        "values-400",
+        "norm of values at step 400 over their largest",
+        SHARE,
+        STAGES,
+        "setting A",
+        STAGES_A,
+        hits=at_least(0.75),
+        learned=False,
     ),
-}  # fmt: skip
+}
 
 
 # --- E8 and E9: stand-ins for natural language ------------------------------------------------------------
@@ -423,22 +557,21 @@ class Pairs(NamedTuple):
     group: str
 
 
-DEBIASED, RAW, OUTPUT, TABLE = (
-    "attention, debiased",
-    "attention, raw",
-    "cosine, layer output",
-    "cosine, word table",
-)
+DEBIASED, RAW, OUTPUT, TABLE = ("attention, debiased", "attention, raw", "cosine, layer output", "cosine, word table")
 SAID = {
-    DEBIASED: "debiased attention", RAW: "raw attention", OUTPUT: "cosine of embedding outputs",
+    DEBIASED: "debiased attention",
+    RAW: "raw attention",
+    OUTPUT: "cosine of embedding outputs",
     TABLE: "cosine of word vectors",
-}  # fmt: skip
+}
 TOPICS = {"true": "true topics", "lda": "fitted topics"}
 STANDINS = {OVERLAPPING: "overlapping topics", REFERENCE: "language reference"}
 _CALLED = {
-    "NLM-0": "untrained encoders", "NLM-1": "one layer, one-hot", "NLM-2": "one layer, embedded",
+    "NLM-0": "untrained encoders",
+    "NLM-1": "one layer, one-hot",
+    "NLM-2": "one layer, embedded",
     "NLM-3": "small encoders",
-}  # fmt: skip
+}
 _RELATION = {
     "ratio": "same-topic over different-topic {}",
     "difference": "{} of same-topic pairs less that of pairs of two topics",
@@ -464,32 +597,49 @@ KINSHIP = {
         Kin(READER_EMBEDDED, "NLM-2", OVERLAPPING, "true", threshold, DEBIASED, "ratio"),
         *(Kin(run, "NLM-3", corpus, phi, threshold, DEBIASED, "ratio") for run, corpus, phi in CORPORA),
     )
-}  # fmt: skip
+}
 GROUPS = {
     "top_cooccur": "as many of the most frequent companions as one topic has pairs",
     "top_unrelated": "those of these companions that share no topic",
 }
 COMPANIONS = {
     pairs: _one(
-        _slug(*pairs), f"mean cosine of same-topic pairs less that of {GROUPS[pairs.group]}", MEDIAN, LANGUAGE,
-        f"small encoders, {STANDINS[pairs.corpus]}, {TOPICS[pairs.phi]}, threshold {pairs.threshold:g}", pairs.run,
+        _slug(*pairs),
+        f"mean cosine of same-topic pairs less that of {GROUPS[pairs.group]}",
+        MEDIAN,
+        LANGUAGE,
+        f"small encoders, {STANDINS[pairs.corpus]}, {TOPICS[pairs.phi]}, threshold {pairs.threshold:g}",
+        pairs.run,
     )
-    for threshold in THRESHOLDS for run, corpus, phi in CORPORA for group in GROUPS
+    for threshold in THRESHOLDS
+    for run, corpus, phi in CORPORA
+    for group in GROUPS
     for pairs in (Pairs(run, corpus, phi, threshold, group),)
-}  # fmt: skip
+}
 _LAYERS = f"{_BEHIND}, lowest of the layers"
 ONSET = {
     LAYERS: _one("layers-behind", _LAYERS, SHARE, LANGUAGE, "", LAYERS, hits=at_least(0.35), learned=False),
     LAYERS_FAST: _one(
-        "layers-behind-control", _LAYERS, SHARE, LANGUAGE, "ten times the rate", LAYERS_FAST, hits=below(0.35),
+        "layers-behind-control",
+        _LAYERS,
+        SHARE,
+        LANGUAGE,
+        "ten times the rate",
+        LAYERS_FAST,
+        hits=below(0.35),
         learned=False,
     ),
-}  # fmt: skip
+}
 TURNING = _one(
     "layers-turning",
     "cosine distance that values turn in the ten steps before step 40 less that before step 200, lowest of the layers",
-    SHARE, LANGUAGE, "", LAYERS, hits=above(0.0), learned=False,
-)  # fmt: skip
+    SHARE,
+    LANGUAGE,
+    "",
+    LAYERS,
+    hits=above(0.0),
+    learned=False,
+)
 
 
 # --- E8 on encoders that were trained elsewhere -----------------------------------------------------------
@@ -517,29 +667,39 @@ def _elsewhere(key: str, measure: str, arm: str) -> Comparison:
 
 QUOTIENTS = {
     own: _elsewhere(
-        _slug(*own), f"same-topic over different-topic {SAID[own.measure]}, {ASSIGNED[own.assign]}",
+        _slug(*own),
+        f"same-topic over different-topic {SAID[own.measure]}, {ASSIGNED[own.assign]}",
         f"{own.encoder}{', random weights' if own.model == RANDOM else ''}, threshold {own.threshold:g}",
     )
-    for encoder in ENCODERS for threshold in THRESHOLDS
+    for encoder in ENCODERS
+    for threshold in THRESHOLDS
     for model, assign, measure in (
-        (ELSEWHERE, "one", TABLE), (ELSEWHERE, "one", OUTPUT), (ELSEWHERE, "one", DEBIASED),
-        (ELSEWHERE, "multi", DEBIASED), (RANDOM, "one", OUTPUT), (RANDOM, "one", DEBIASED),
+        (ELSEWHERE, "one", TABLE),
+        (ELSEWHERE, "one", OUTPUT),
+        (ELSEWHERE, "one", DEBIASED),
+        (ELSEWHERE, "multi", DEBIASED),
+        (RANDOM, "one", OUTPUT),
+        (RANDOM, "one", DEBIASED),
     )
     for own in (Elsewhere(encoder, model, assign, threshold, measure),)
-}  # fmt: skip
+}
 FALLS = {
     (encoder, assign, low, high): _elsewhere(
         _slug(encoder, "falls", assign, high),
         f"same-topic over different-topic debiased attention less that at the next smaller threshold, {words}",
         f"{encoder}, thresholds {low:g} and {high:g}",
     )
-    for encoder in ENCODERS for assign, words in ASSIGNED.items()
+    for encoder in ENCODERS
+    for assign, words in ASSIGNED.items()
     for low, high in pairwise(THRESHOLDS)
-}  # fmt: skip
+}
 OVER_COMPANIONS = {
     (encoder, what, threshold): _elsewhere(
         _slug(encoder, "companions", what, threshold),
-        f"{what} of same-topic pairs less that of {GROUPS['top_cooccur']}", f"{encoder}, threshold {threshold:g}",
+        f"{what} of same-topic pairs less that of {GROUPS['top_cooccur']}",
+        f"{encoder}, threshold {threshold:g}",
     )
-    for encoder in ENCODERS for what in ("cosine", "attention") for threshold in THRESHOLDS
-}  # fmt: skip
+    for encoder in ENCODERS
+    for what in ("cosine", "attention")
+    for threshold in THRESHOLDS
+}

@@ -93,9 +93,15 @@ def _overlapping(entry: Any, key: str, seed: int) -> pl.DataFrame:
     for split in ("train", "dev"):
         n = getattr(entry, split)
         made = language.overlapping(
-            stream(seed, entry.study, key, split, "documents"), n, laws, entry.stop_words, entry.stop_share,
-            entry.shortest, entry.longest, (entry.alpha_shortest, entry.alpha_longest),
-        )  # fmt: skip
+            stream(seed, entry.study, key, split, "documents"),
+            n,
+            laws,
+            entry.stop_words,
+            entry.stop_share,
+            entry.shortest,
+            entry.longest,
+            (entry.alpha_shortest, entry.alpha_longest),
+        )
         theta = tables.lists(made.theta.ravel().astype(np.float32), np.full(n, entry.topics))
         common = {"symbols": special + entry.words, "entry": [""] * n, "text": [""] * n, "theta": theta}
         frames.append(_texts(entry, key, seed, split, common, made.tokens, made.lengths))
@@ -108,9 +114,7 @@ def _reference(entry: Any, key: str, seed: int) -> pl.DataFrame:
     Of a paragraph that is longer than ``longest`` words the first are taken; those that are held out are drawn.
     """
     language = _language(entry)
-    paragraphs = language.paragraphs(
-        language.reference(entry.sha256), entry.shortest, entry.fewest, entry.stop_words
-    )
+    paragraphs = language.paragraphs(language.reference(entry.sha256), entry.shortest, entry.fewest, entry.stop_words)
     if entry.content == "words":
         special = language.SPECIALS + entry.stop_words
         return _words(paragraphs.vocabulary, special, np.zeros((0, len(paragraphs.vocabulary))))
@@ -123,9 +127,11 @@ def _reference(entry: Any, key: str, seed: int) -> pl.DataFrame:
         lengths = np.array([len(each) for each in words])
         tokens, lengths, _ = language.framed(np.concatenate(words), lengths, np.zeros((len(own), 0)))
         common = {
-            "symbols": len(paragraphs.vocabulary), "entry": [paragraphs.entry[n] for n in own],
-            "text": [paragraphs.text[n] for n in own], "theta": [[] for _ in own],
-        }  # fmt: skip
+            "symbols": len(paragraphs.vocabulary),
+            "entry": [paragraphs.entry[n] for n in own],
+            "text": [paragraphs.text[n] for n in own],
+            "theta": [[] for _ in own],
+        }
         frames.append(_texts(entry, key, seed, split, common, tokens, lengths))
     return pl.concat(frames)
 
@@ -134,13 +140,7 @@ CORPORA = {"overlapping": _overlapping, "reference": _reference}
 
 
 def _texts(
-    entry: Any,
-    key: str,
-    seed: int,
-    split: str,
-    common: dict[str, Any],
-    tokens: np.ndarray,
-    lengths: np.ndarray,
+    entry: Any, key: str, seed: int, split: str, common: dict[str, Any], tokens: np.ndarray, lengths: np.ndarray
 ) -> pl.DataFrame:
     rng, n = stream(seed, entry.study, key, split, "masks"), len(lengths)
     probabilities = entry.p_mask, entry.p_keep, entry.p_random
@@ -160,13 +160,19 @@ def _texts(
         "shown": tables.lists(shown[at].astype(np.int16), many),
     }
     dtypes: dict[str, Any] = {
-        "document": pl.Int32, "symbols": pl.Int16, "stop_words": pl.Int16, "theta": pl.List(pl.Float32),
-    }  # fmt: skip
+        "document": pl.Int32,
+        "symbols": pl.Int16,
+        "stop_words": pl.Int16,
+        "theta": pl.List(pl.Float32),
+    }
     return pl.DataFrame(columns, schema_overrides=dtypes)
 
 
 def _words(names: list[str], special: int, laws: np.ndarray) -> pl.DataFrame:
     columns = {
-        "id": np.arange(len(names)), "word": names, "stop": np.arange(len(names)) < special, "law": laws.T.tolist(),
-    }  # fmt: skip
+        "id": np.arange(len(names)),
+        "word": names,
+        "stop": np.arange(len(names)) < special,
+        "law": laws.T.tolist(),
+    }
     return pl.DataFrame(columns, schema_overrides={"id": pl.Int16, "law": pl.List(pl.Float64)})

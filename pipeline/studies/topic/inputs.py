@@ -36,9 +36,7 @@ def checked(spec: Any, ids: Tensor) -> Tensor:
     Raises SandglassError for ids that are none.
     """
     if ids.ndim != 2 or ids.is_floating_point() or ids.dtype == torch.bool:
-        raise SandglassError(
-            f"expected ids (B, N) of whole numbers, got {ids.dtype} of shape {tuple(ids.shape)}"
-        )
+        raise SandglassError(f"expected ids (B, N) of whole numbers, got {ids.dtype} of shape {tuple(ids.shape)}")
     if not ids.numel() or int(ids.min()) < 0 or int(ids.max()) >= spec.symbols:
         raise SandglassError(f"expected ids from 0 to {spec.symbols - 1}, one or more of them")
     if hasattr(spec, "layers"):

@@ -15,11 +15,7 @@ JOINT_PUBLISHED = "topic-joint-published"
 # E3: embeddings, alone and with everything else.
 ONLY_CE, ONLY_SQ = "topic-embeddings-only-ce", "topic-embeddings-only-sq"
 ONLY_SGD_CE, ONLY_SGD_SQ = "topic-embeddings-only-sgd-ce", "topic-embeddings-only-sgd-sq"
-ALL, ALL_SGD_CE, ALL_SGD_SQ = (
-    "topic-embeddings-all",
-    "topic-embeddings-all-sgd-ce",
-    "topic-embeddings-all-sgd-sq",
-)
+ALL, ALL_SGD_CE, ALL_SGD_SQ = ("topic-embeddings-all", "topic-embeddings-all-sgd-ce", "topic-embeddings-all-sgd-sq")
 UNIT, UNIT_SGD = "topic-embeddings-unit", "topic-embeddings-unit-sgd"
 
 # E4: attention averages of models of which everything is trained.
@@ -29,19 +25,10 @@ ATTENTION_SGD_PUBLISHED = "topic-attention-sgd-published"
 
 # E5: the same with frozen values.
 DIAGONAL_5, DIAGONAL_10 = "topic-diagonal-5", "topic-diagonal-10"
-DIAGONAL_10_RELEASED, DIAGONAL_SQ, BLOCK_SQ = (
-    "topic-diagonal-10-released",
-    "topic-diagonal-sq",
-    "topic-block-sq",
-)
+DIAGONAL_10_RELEASED, DIAGONAL_SQ, BLOCK_SQ = ("topic-diagonal-10-released", "topic-diagonal-sq", "topic-block-sq")
 
 # E6: near-zero initial weights.
-STAGES_A, STAGES_B, STAGES_C, STAGES_N = (
-    "topic-stages-a",
-    "topic-stages-b",
-    "topic-stages-c",
-    "topic-stages-n",
-)
+STAGES_A, STAGES_B, STAGES_C, STAGES_N = ("topic-stages-a", "topic-stages-b", "topic-stages-c", "topic-stages-n")
 
 # Theory, in the order of the chapter's section 5.
 MASKING, OPTIMAL_SET, VANISHING = "topic-masking", "topic-optimal-set", "topic-vanishing"
@@ -60,18 +47,59 @@ ENCODERS = ("minilm",)  # trained elsewhere, for which comparisons are declared
 
 # Parameters that lack one of these are refused at the start.
 RUNS = (
-    FROZEN_ADAM, FROZEN_SGD_CE, FROZEN_SGD_SQ, FROZEN_RELEASED, FROZEN_EXACT, FROZEN_PUBLISHED,
-    JOINT_ADAM, JOINT_SGD_CE, JOINT_SGD_SQ, JOINT_LONG, JOINT_LONG_RELEASED, JOINT_PUBLISHED,
-    ONLY_CE, ONLY_SQ, ONLY_SGD_CE, ONLY_SGD_SQ, ALL, ALL_SGD_CE, ALL_SGD_SQ, UNIT, UNIT_SGD,
-    ATTENTION, ATTENTION_RELEASED, ATTENTION_SGD, ATTENTION_SGD_SHORT, ATTENTION_SGD_PUBLISHED,
-    DIAGONAL_5, DIAGONAL_10, DIAGONAL_10_RELEASED, DIAGONAL_SQ, BLOCK_SQ,
-    STAGES_A, STAGES_B, STAGES_C, STAGES_N,
-    READER_ONE_HOT, READER_EMBEDDED, ENCODER, ENCODER_ENGLISH, LAYERS, LAYERS_FAST,
-)  # fmt: skip
+    FROZEN_ADAM,
+    FROZEN_SGD_CE,
+    FROZEN_SGD_SQ,
+    FROZEN_RELEASED,
+    FROZEN_EXACT,
+    FROZEN_PUBLISHED,
+    JOINT_ADAM,
+    JOINT_SGD_CE,
+    JOINT_SGD_SQ,
+    JOINT_LONG,
+    JOINT_LONG_RELEASED,
+    JOINT_PUBLISHED,
+    ONLY_CE,
+    ONLY_SQ,
+    ONLY_SGD_CE,
+    ONLY_SGD_SQ,
+    ALL,
+    ALL_SGD_CE,
+    ALL_SGD_SQ,
+    UNIT,
+    UNIT_SGD,
+    ATTENTION,
+    ATTENTION_RELEASED,
+    ATTENTION_SGD,
+    ATTENTION_SGD_SHORT,
+    ATTENTION_SGD_PUBLISHED,
+    DIAGONAL_5,
+    DIAGONAL_10,
+    DIAGONAL_10_RELEASED,
+    DIAGONAL_SQ,
+    BLOCK_SQ,
+    STAGES_A,
+    STAGES_B,
+    STAGES_C,
+    STAGES_N,
+    READER_ONE_HOT,
+    READER_EMBEDDED,
+    ENCODER,
+    ENCODER_ENGLISH,
+    LAYERS,
+    LAYERS_FAST,
+)
 DATASETS = (DOCUMENTS, EXACT, *CORPORA, *CORPORA.values())
 THEORY = (
-    MASKING, OPTIMAL_SET, VANISHING, OPTIMAL_ATTENTION, FREE_ATTENTION, OPTIMAL_EMBEDDINGS, GRADIENTS, FLOORS,
+    MASKING,
+    OPTIMAL_SET,
+    VANISHING,
+    OPTIMAL_ATTENTION,
+    FREE_ATTENTION,
+    OPTIMAL_EMBEDDINGS,
+    GRADIENTS,
+    FLOORS,
     MISPRINTS,
-)  # fmt: skip
+)
 
 SHOWN = 2  # topics whose words stand in tables of matrices, and in maps: blocks can be seen word by word

@@ -26,9 +26,7 @@ class Disjoint(DatasetEntry):
     kind: Literal["disjoint"]
     topics: Annotated[int, Field(ge=2, le=24, description="T")]
     words: Annotated[int, Field(ge=2, le=24, description="words of a topic, v")]
-    alpha: Annotated[float, Field(gt=0)] | None = Field(
-        None, description="of the Dirichlet law of shares of topics"
-    )
+    alpha: Annotated[float, Field(gt=0)] | None = Field(None, description="of the Dirichlet law of shares of topics")
     chosen: Positive | None = Field(None, description="topics of a document, tau, in equal shares")
     shortest: Annotated[int, Field(ge=1, description="tokens of the shortest document")]
     longest: Annotated[int, Field(ge=1, le=255, description="tokens of the longest document")]
@@ -41,9 +39,7 @@ class Disjoint(DatasetEntry):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if (self.alpha is None) == (self.chosen is None):
-            raise ValueError(
-                "exactly one of alpha (mixtures) and chosen (exact topics) says what documents are"
-            )
+            raise ValueError("exactly one of alpha (mixtures) and chosen (exact topics) says what documents are")
         if self.chosen is not None and self.chosen >= self.topics:
             raise ValueError(f"chosen {self.chosen} must be less than the topics, {self.topics}")
         if self.shortest > self.longest:
@@ -83,9 +79,7 @@ class Overlapping(StandIn):
     topics: Annotated[int, Field(ge=2)]
     words: Annotated[int, Field(ge=2, le=30000, description="that topics make, all together")]
     shape: Annotated[float, Field(gt=0, description="of the gamma law of words in topics")]
-    exponent: Annotated[
-        float, Field(gt=0, description="by which words of a topic become rarer with their rank")
-    ]
+    exponent: Annotated[float, Field(gt=0, description="by which words of a topic become rarer with their rank")]
     stop_share: Annotated[float, Field(gt=0, lt=1, description="share of stop words among all")]
     alpha_shortest: Annotated[
         float, Field(gt=0, description="of the Dirichlet law of shares of topics, shortest documents")
@@ -136,9 +130,7 @@ class OneLayer(GridRunEntry):
     frozen_values: Literal["block", "diagonal"] | Annotated[float, Field(gt=0)] | None = Field(
         None, description="theorem 2.1.2, definition 2.1.2, or so many times the identity on words"
     )
-    bias: Literal["trained", "frozen", "none"] = Field(
-        description="of the head; frozen: that of theorem 2.1.1"
-    )
+    bias: Literal["trained", "frozen", "none"] = Field(description="of the head; frozen: that of theorem 2.1.1")
     std: Annotated[float, Field(gt=0, description="standard deviation of initial matrices")]
     std_embedding: Annotated[float, Field(gt=0)] | None = Field(
         None, description="of initial embeddings; none: that of the other matrices"
@@ -152,9 +144,7 @@ class OneLayer(GridRunEntry):
             raise ValueError("frozen_values says what is frozen exactly where values is 'frozen'")
         if self.embedding == "one_hot":
             if self.bias != "none" or self.values == "identity":
-                raise ValueError(
-                    "one-hot embeddings have no bias of the head, and values that are no identity"
-                )
+                raise ValueError("one-hot embeddings have no bias of the head, and values that are no identity")
             if self.width is not None or self.std_embedding is not None:
                 raise ValueError("width and std_embedding are of trained embeddings")
         elif self.values == "frozen":
@@ -189,9 +179,7 @@ class Encoder(AveragedRunEntry):
     ln_eps: Annotated[float, Field(gt=0, description="of normalisations")]
     std: Annotated[float, Field(gt=0, description="standard deviation of initial weights")]
     std_attention: Annotated[float, Field(gt=0, description="of those of queries, keys and values")]
-    p_mask: Annotated[
-        float, Field(gt=0, lt=1, description="probability that a word is masked, at every step anew")
-    ]
+    p_mask: Annotated[float, Field(gt=0, lt=1, description="probability that a word is masked, at every step anew")]
     p_keep: Annotated[float, Field(ge=0, lt=1, description="that a masked word stays as it is")]
     p_random: Annotated[float, Field(ge=0, lt=1, description="that a masked word shows a random one")]
     online: Positive = Field(description="held-out documents that the curves are measured on")
@@ -348,15 +336,7 @@ class Floors(MaskedDocuments):
 
 
 Theory = Annotated[
-    MaskedShares
-    | OptimalSet
-    | Vanishing
-    | Attention
-    | FreeAttention
-    | Embeddings
-    | Misprints
-    | Gradients
-    | Floors,
+    MaskedShares | OptimalSet | Vanishing | Attention | FreeAttention | Embeddings | Misprints | Gradients | Floors,
     Field(discriminator="module"),
 ]
 
@@ -421,9 +401,7 @@ class PretrainedEncoder(Strict):
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
-        if (self.folder is None) == (self.package is None) or (self.package is None) != (
-            self.archive is None
-        ):
+        if (self.folder is None) == (self.package is None) or (self.package is None) != (self.archive is None):
             raise ValueError("its files are in a folder, or in the archive of a package: name one of both")
         return self
 

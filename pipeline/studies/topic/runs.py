@@ -46,10 +46,15 @@ def _disjoint(entry: OneLayer, frame: pl.DataFrame, seed: int) -> tuple[Header, 
 
 def _header(entry: OneLayer | Reader, seed: int, symbols: int) -> Header:
     spec = {
-        "symbols": symbols, "width": symbols if entry.width is None else entry.width,
-        "embedding": entry.embedding, "attention": entry.attention, "values": entry.values, "bias": entry.bias,
-        "std": entry.std, "std_embedding": entry.std if entry.std_embedding is None else entry.std_embedding,
-    }  # fmt: skip
+        "symbols": symbols,
+        "width": symbols if entry.width is None else entry.width,
+        "embedding": entry.embedding,
+        "attention": entry.attention,
+        "values": entry.values,
+        "bias": entry.bias,
+        "std": entry.std,
+        "std_embedding": entry.std if entry.std_embedding is None else entry.std_embedding,
+    }
     cells = [cell.model_dump() for cell in entry.cells.values()]
     many, rates, seeds = len(entry.cells), len(entry.lr), range(entry.replicas)
     return replace(
@@ -124,24 +129,38 @@ def _encoder(entry: Encoder, frame: pl.DataFrame, seed: int) -> tuple[Header, Da
     language, symbols = _language(entry), int(frame["symbols"][0])
     longest = int(frame["tokens"].list.len().max())  # type: ignore[arg-type]
     spec = {
-        "symbols": symbols, "positions": longest, "types": 1, "width": entry.width, "layers": entry.layers,
-        "heads": entry.heads, "ffn": entry.ffn, "eps": entry.ln_eps, "std": entry.std,
+        "symbols": symbols,
+        "positions": longest,
+        "types": 1,
+        "width": entry.width,
+        "layers": entry.layers,
+        "heads": entry.heads,
+        "ffn": entry.ffn,
+        "eps": entry.ln_eps,
+        "std": entry.std,
         "std_attention": entry.std_attention,
-    }  # fmt: skip
+    }
     settings = {
-        "p_mask": entry.p_mask, "p_keep": entry.p_keep, "p_random": entry.p_random, "symbols": symbols,
-        "first_word": language.SPECIALS, "mask": language.MASK, "layers": entry.layers,
-    }  # fmt: skip
+        "p_mask": entry.p_mask,
+        "p_keep": entry.p_keep,
+        "p_random": entry.p_random,
+        "symbols": symbols,
+        "first_word": language.SPECIALS,
+        "mask": language.MASK,
+        "layers": entry.layers,
+    }
     train, held = frame.filter(split="train"), frame.filter(split="dev").head(entry.online)
     tokens, lengths = documents.texts(train)
     own, lengths_held = documents.texts(held)
     at, shown = documents.text_masks(held)
     data = {
-        "tokens": _padded(tokens, lengths, longest, language.PAD), "lengths": lengths.astype(np.int16),
+        "tokens": _padded(tokens, lengths, longest, language.PAD),
+        "lengths": lengths.astype(np.int16),
         "held.tokens": _padded(shown, lengths_held, longest, language.PAD),
         "held.lengths": lengths_held.astype(np.int16),
-        "held.places": np.flatnonzero(_padded(at, lengths_held, longest, 0)), "held.labels": own[at],
-    }  # fmt: skip
+        "held.places": np.flatnonzero(_padded(at, lengths_held, longest, 0)),
+        "held.labels": own[at],
+    }
     return Header.grid(entry, seed, spec, settings), data, np.zeros((1, 1), np.float32)
 
 

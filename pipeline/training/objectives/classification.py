@@ -39,10 +39,7 @@ class Objective:
         self.sequences = int(data["ids"].shape[1])
 
     def collate(
-        self,
-        corpora: list[int],
-        selections: list[np.ndarray],
-        rngs: Sequence[Callable[[], np.random.Generator]],
+        self, corpora: list[int], selections: list[np.ndarray], rngs: Sequence[Callable[[], np.random.Generator]]
     ) -> dict[str, np.ndarray]:
         """Return ``ids`` (R, B, T), ``labels`` (R, B) and perhaps ``candidates`` (R, B, K), int64."""
         names = [name for name in ("ids", "labels", "candidates") if name in self.data]
@@ -75,13 +72,11 @@ class Objective:
             metrics |= {f"{metric}_{split}": value for metric, value in measured.items()}
         return metrics
 
-    def _measure(
-        self, logits_RxBxO: Tensor, labels_RxB: Tensor, candidates_RxBxK: Tensor | None
-    ) -> dict[str, Tensor]:
+    def _measure(self, logits_RxBxO: Tensor, labels_RxB: Tensor, candidates_RxBxK: Tensor | None) -> dict[str, Tensor]:
         R, B, outputs = logits_RxBxO.shape
-        entropy = F.cross_entropy(
-            logits_RxBxO.reshape(-1, outputs), labels_RxB.reshape(-1), reduction="none"
-        ).view(R, B)
+        entropy = F.cross_entropy(logits_RxBxO.reshape(-1, outputs), labels_RxB.reshape(-1), reduction="none").view(
+            R, B
+        )
         metrics = {"loss": entropy.mean(-1)}
         scores_RxBxO = logits_RxBxO.detach()
         metrics["accuracy"] = (scores_RxBxO.argmax(-1) == labels_RxB).float().mean(-1)

@@ -87,28 +87,18 @@ class Objective:
         self.evaluated = tuple(f"{what}_{name}" for what in ("loss", "accuracy") for name in self.names)
 
     def collate(
-        self,
-        corpora: list[int],
-        selections: list[np.ndarray],
-        rngs: Sequence[Callable[[], np.random.Generator]],
+        self, corpora: list[int], selections: list[np.ndarray], rngs: Sequence[Callable[[], np.random.Generator]]
     ) -> dict[str, np.ndarray]:
         """Return ``x`` (R, side, B, …), ``labels`` (R, side, P), ``corpus`` (R,), and of sentences ``visible`` (R,
         side, B, T), ``places`` of what is asked (R, side, P) and ``weight`` (R, side, P), 0 behind the last place."""
         drawn = [draw(self.settings, rng()) for rng in rngs]
-        batch = {
-            "corpus": np.array(corpora),
-            "x": np.stack([np.stack([own.x for own in row]) for row in drawn]),
-        }
+        batch = {"corpus": np.array(corpora), "x": np.stack([np.stack([own.x for own in row]) for row in drawn])}
         if self.settings["task"] == "parity":
             return batch | {"labels": np.stack([np.stack([own.labels for own in row]) for row in drawn])}
         flat = [[np.flatnonzero(_mask(own.chosen)) for own in row] for row in drawn]
         longest = max(len(places) for row in flat for places in row)
         shape = (len(drawn), self.settings["side"], longest)
-        places, labels, weight = (
-            np.zeros(shape, np.int64),
-            np.zeros(shape, np.int64),
-            np.zeros(shape, np.float32),
-        )
+        places, labels, weight = (np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.float32))
         for r, row in enumerate(flat):
             for own, some in enumerate(row):
                 places[r, own, : len(some)] = some
@@ -160,9 +150,9 @@ class Objective:
                     extra["visible"] = part["visible"][None, None]
             logits = forward(part["x"][None, None], **extra)[0]
             R, S, P, _ = logits.shape
-            entropy = F.cross_entropy(
-                logits.flatten(0, 2), labels.expand(R, S, P).reshape(-1), reduction="none"
-            ).view(R, S, P)
+            entropy = F.cross_entropy(logits.flatten(0, 2), labels.expand(R, S, P).reshape(-1), reduction="none").view(
+                R, S, P
+            )
             total = total + torch.stack([entropy.sum(-1), (logits.argmax(-1) == labels).float().sum(-1)])
             count += P
         assert isinstance(total, Tensor)
@@ -206,9 +196,7 @@ def _language(settings: dict[str, Any]) -> Any:
 
 def encoded(bits: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
     """Return what a model reads for bits: signs, or the bits as token ids."""
-    inputs: np.ndarray = (
-        _language(settings).signs(bits) if settings["reads"] == "signs" else bits.astype(np.int64)
-    )
+    inputs: np.ndarray = _language(settings).signs(bits) if settings["reads"] == "signs" else bits.astype(np.int64)
     return inputs
 
 

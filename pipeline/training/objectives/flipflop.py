@@ -53,10 +53,7 @@ class Objective:
         self._pools: dict[int, np.ndarray] = {}
 
     def collate(
-        self,
-        corpora: list[int],
-        selections: list[np.ndarray],
-        rngs: Sequence[Callable[[], np.random.Generator]],
+        self, corpora: list[int], selections: list[np.ndarray], rngs: Sequence[Callable[[], np.random.Generator]]
     ) -> dict[str, np.ndarray]:
         """Return ``tokens`` (R, B, T), uint8, and where training drops ``dropout`` (R,), seeds."""
         if self.sequences:

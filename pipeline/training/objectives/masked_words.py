@@ -45,10 +45,7 @@ class Objective:
         self.evaluated = ("held_loss", *names)
 
     def collate(
-        self,
-        corpora: list[int],
-        selections: list[np.ndarray],
-        rngs: Sequence[Callable[[], np.random.Generator]],
+        self, corpora: list[int], selections: list[np.ndarray], rngs: Sequence[Callable[[], np.random.Generator]]
     ) -> dict[str, np.ndarray]:
         """Return ``ids`` (R, B, T) as they are shown, ``lengths`` (R, B), ``places`` and ``labels`` (R, P), and
         ``weight`` (R, P), 0 behind the last place of a replica."""
@@ -58,11 +55,7 @@ class Objective:
         drawn = [masks(rng(), own, self.settings) for rng, own in zip(rngs, tokens, strict=True)]
         places = [np.flatnonzero(at) for at, _ in drawn]
         shape = len(places), max(map(len, places))
-        where, labels, weight = (
-            np.zeros(shape, np.int64),
-            np.zeros(shape, np.int64),
-            np.zeros(shape, np.float32),
-        )
+        where, labels, weight = (np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.float32))
         for r, own in enumerate(places):
             where[r, : len(own)], weight[r, : len(own)] = own, 1
             labels[r, : len(own)] = tokens[r].ravel()[own]

@@ -41,9 +41,7 @@ class Objective(Batches):
         self.weight = float(settings["weight"])
         self.behind = 0 if settings["prefix_first"] else 1  # where the prefix is inserted
 
-    def replica(
-        self, corpus: int, chosen: np.ndarray, rng: Callable[[], np.random.Generator]
-    ) -> dict[str, np.ndarray]:
+    def replica(self, corpus: int, chosen: np.ndarray, rng: Callable[[], np.random.Generator]) -> dict[str, np.ndarray]:
         """Return the batch of one replica; with a weight, also the sequences behind a prefix (``extended.``)."""
         if not self.weight:
             return super().replica(corpus, chosen, rng)

@@ -49,10 +49,7 @@ class Objective:
         self.noise = int(settings["noise"])
 
     def collate(
-        self,
-        corpora: list[int],
-        selections: list[np.ndarray],
-        rngs: Sequence[Callable[[], np.random.Generator]],
+        self, corpora: list[int], selections: list[np.ndarray], rngs: Sequence[Callable[[], np.random.Generator]]
     ) -> dict[str, np.ndarray]:
         """Return ``images`` (R, B, d): the images chosen from each replica's corpus, then draws of its noise."""
         rows = []
@@ -80,9 +77,7 @@ class Objective:
         training images, without clipping; and which share of training images and their noise is clipped.
         """
         g = {
-            name: torch.cat(
-                [forward(part)[0] for part in held[name][held["corpus"]].split(CHUNK, dim=1)], dim=1
-            )
+            name: torch.cat([forward(part)[0] for part in held[name][held["corpus"]].split(CHUNK, dim=1)], dim=1)
             for name in ("train", "noise", "test", "test_noise")
         }
         both_RxB = torch.cat([g["train"], g["noise"]], dim=1)

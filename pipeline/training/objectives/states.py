@@ -38,10 +38,7 @@ class Objective:
         self.sequences = int(data["tokens"].shape[0])
 
     def collate(
-        self,
-        corpora: list[int],
-        selections: list[np.ndarray],
-        rngs: Sequence[Callable[[], np.random.Generator]],
+        self, corpora: list[int], selections: list[np.ndarray], rngs: Sequence[Callable[[], np.random.Generator]]
     ) -> dict[str, np.ndarray]:
         """Return ``tokens`` and ``labels`` (R, B, T), int64, -1 for a label that is not shown; where training shifts
         positions ``shift`` (R,), and where it drops ``dropout`` (R,), seeds."""
@@ -67,10 +64,7 @@ class Objective:
         if "dropout" in batch:
             seeds = batch["dropout"].tolist()
             device = batch["tokens"].device
-            more["dropout"] = (
-                self.settings["dropout"],
-                [torch.Generator(device).manual_seed(seed) for seed in seeds],
-            )
+            more["dropout"] = (self.settings["dropout"], [torch.Generator(device).manual_seed(seed) for seed in seeds])
         labels = batch["labels"]
         logits = self._logits(forward, batch["tokens"], labels, more)
         shown = labels >= 0

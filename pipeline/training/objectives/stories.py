@@ -43,10 +43,7 @@ class Objective:
         return language.sample_stories(rng, n, self.settings["lengths"], self.settings["p_ignore"])
 
     def collate(
-        self,
-        corpora: list[int],
-        selections: list[np.ndarray],
-        rngs: Sequence[Callable[[], np.random.Generator]],
+        self, corpora: list[int], selections: list[np.ndarray], rngs: Sequence[Callable[[], np.random.Generator]]
     ) -> dict[str, np.ndarray]:
         """Return ``ids`` (R, B, T), int64, filled up with -1 behind the end of a story; T is that of the longest."""
         filled = [int((stories >= 0).sum(1).max()) for stories in selections]

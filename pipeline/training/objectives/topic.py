@@ -44,10 +44,7 @@ class Objective:
         self.sequences = len(data["counts"])
 
     def collate(
-        self,
-        corpora: list[int],
-        selections: list[np.ndarray],
-        rngs: Sequence[Callable[[], np.random.Generator]],
+        self, corpora: list[int], selections: list[np.ndarray], rngs: Sequence[Callable[[], np.random.Generator]]
     ) -> dict[str, np.ndarray]:
         """Return ``counts`` (R, B, V), ``document`` and ``shown`` (R, Q), ``labels`` (R, Q, V) and ``cell`` (R,).
 
@@ -66,10 +63,7 @@ class Objective:
             document[r, :n] = np.repeat(np.arange(len(chosen)), size)
             shown[r, :n], labels[r, :n] = data["shown"][rows], data["labels"][rows]
         counts = np.stack([data["counts"][chosen] for chosen in selections])
-        return {
-            "counts": counts, "document": document, "shown": shown, "labels": labels,
-            "cell": np.array(corpora),
-        }  # fmt: skip
+        return {"counts": counts, "document": document, "shown": shown, "labels": labels, "cell": np.array(corpora)}
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
         """Return ``metrics`` per replica."""

@@ -86,9 +86,7 @@ def _compared(context: Inputs, metrics: pl.DataFrame, arm: Arm, control: Arm) ->
         )
     }
     compare(context, found, comparisons.BOUNDARY, layers["last"], layers["first"], why=UNREACHED)
-    compare(
-        context, found, comparisons.BOUNDARY_UNTRAINED, layers["last"], layers["untrained"], why=UNREACHED
-    )
+    compare(context, found, comparisons.BOUNDARY_UNTRAINED, layers["last"], layers["untrained"], why=UNREACHED)
     even = pl.col("uniformity").max()
     for comparison, where in (
         (comparisons.UNIFORM, {"trained": True}),
@@ -119,9 +117,7 @@ def _untrained(arm: Arm, context: Inputs) -> Arm:
     """Return as many models of the same shape with weights as training starts from, of streams of their own."""
     streams = [stream(context.seed, context.study, context.experiment, "untrained", r) for r in arm.replicas]
     started = [gpt.initial(arm.ensemble.spec, rng) for rng in streams]
-    params = {
-        name: torch.from_numpy(np.stack([each[name] for each in started])).float() for name in started[0]
-    }
+    params = {name: torch.from_numpy(np.stack([each[name] for each in started])).float() for name in started[0]}
     # They count as they are, whatever their twins learned.
     counting = np.ones(len(arm.replicas))
     return replace(arm, ensemble=replace(arm.ensemble, params=params), validation=counting)
@@ -189,10 +185,7 @@ def blind_to_states(P_RxNxHxTxT: Floats, tokens: NDArray[np.int64]) -> Callable[
     """
     symbols = np.unique(tokens)
     has = [(tokens == symbol).astype(float) for symbol in symbols]  # (N, T)
-    means = [
-        np.einsum("rnhqk,nk->rhqk", P_RxNxHxTxT, each, optimize=True) / np.maximum(each.sum(0), 1)
-        for each in has
-    ]
+    means = [np.einsum("rnhqk,nk->rhqk", P_RxNxHxTxT, each, optimize=True) / np.maximum(each.sum(0), 1) for each in has]
 
     def weight(keys_NxTxT: NDArray[np.bool_]) -> Floats:
         parts = [
@@ -228,10 +221,5 @@ def _maps(arm: Arm, patterns: list[Floats], states: NDArray[np.int64], number: i
     for layer, pattern_HxTxT in enumerate(patterns, 1):
         for head, weights in enumerate(pattern_HxTxT, 1):
             yield pl.DataFrame(
-                {
-                    "query": query,
-                    "key": key,
-                    "weight": np.minimum(weights[query, key], 1),
-                    "state": states[key],
-                }
+                {"query": query, "key": key, "weight": np.minimum(weights[query, key], 1), "state": states[key]}
             ).with_columns(run=pl.lit(arm.run), sequence=number, layer=layer, head=head)

@@ -15,16 +15,7 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.automata import comparisons
 from pipeline.studies.automata.comparisons import ALONE, BOTH
-from pipeline.studies.automata.measures.arms import (
-    Arm,
-    Floats,
-    Sample,
-    arms,
-    compare,
-    frame,
-    learned,
-    sequences,
-)
+from pipeline.studies.automata.measures.arms import Arm, Floats, Sample, arms, compare, frame, learned, sequences
 from pipeline.studies.automata.names import C2, DYCK
 
 SEEN = (1, 1000)  # how often a count must have occurred, m
@@ -72,13 +63,7 @@ def _probed(context: Inputs, arm: Arm, split: str, by: str) -> Iterator[dict[str
             yield (
                 arm.row_keys()
                 | trained
-                | {
-                    "replica": replica,
-                    by: value,
-                    "accuracy": each,
-                    "sequences": part.height,
-                    "learned": bool(solves),
-                }
+                | {"replica": replica, by: value, "accuracy": each, "sequences": part.height, "learned": bool(solves)}
             )
 
 
@@ -175,15 +160,9 @@ def _least(curve: dict[Any, Floats]) -> Floats:
 def _counts(context: Inputs, found: Measurements, curves: Curves) -> None:
     def mean(share: Callable[[float], bool]) -> dict[str, Sample]:
         """Return the mean accuracy over the counts whose share of the length is so."""
-        return _each(
-            curves, lambda curve: np.mean([curve[c] for c in curve if share(c / max(curve))], axis=0)
-        )
+        return _each(curves, lambda curve: np.mean([curve[c] for c in curve if share(c / max(curve))], axis=0))
 
-    low, high, middle = (
-        mean(lambda c: c < 0.25),
-        mean(lambda c: c > 0.75),
-        mean(lambda c: 0.25 <= c <= 0.75),
-    )
+    low, high, middle = (mean(lambda c: c < 0.25), mean(lambda c: c > 0.75), mean(lambda c: 0.25 <= c <= 0.75))
     outer = {run: Sample(each.arm, (each.values + high[run].values) / 2) for run, each in low.items()}
     compare(context, found, comparisons.LOW_COUNTS, low, high)
     compare(context, found, comparisons.OUTER_COUNTS, middle, outer)
@@ -196,8 +175,7 @@ def _trained(context: Inputs, known: dict[str, Arm]) -> dict[str, int]:
 
 def _lengths(context: Inputs, found: Measurements, curves: Curves, trained: dict[str, int]) -> None:
     once, twice = (
-        {run: Sample(arm, curve[factor * trained[run]]) for run, (arm, curve) in curves.items()}
-        for factor in (1, 2)
+        {run: Sample(arm, curve[factor * trained[run]]) for run, (arm, curve) in curves.items()} for factor in (1, 2)
     )
     for comparison in comparisons.LONGER.values():
         compare(context, found, comparison, once, twice)

@@ -45,9 +45,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         known = {name: arm for name, arm in arms(context).items() if _is_cell(name, arm)}
         tested, runs = measured(context, known)
         noise = _noise(context, known)
-    cells: Cells = {
-        (arm.task.name, arm.depth or 0): Sample(arm, tested[name][0]) for name, arm in known.items()
-    }
+    cells: Cells = {(arm.task.name, arm.depth or 0): Sample(arm, tested[name][0]) for name, arm in known.items()}
     lengths = {arm.task.name: context.dataset(arm.entry["dataset"])["length"][0] for arm in known.values()}
     curves = [_curve(context, arm) for arm in known.values() if arm.task.name in CURVES]
     return {
@@ -63,17 +61,12 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
 
 def _is_cell(name: str, arm: Arm) -> bool:
     """Whether a run is a cell of the grid: those beside it have other arms."""
-    return (
-        arm.arm == "gpt"
-        and arm.entry["dropout"] == 0
-        and (arm.entry["experiment"] == "depth" or name == C2_CELL)
-    )
+    return arm.arm == "gpt" and arm.entry["dropout"] == 0 and (arm.entry["experiment"] == "depth" or name == C2_CELL)
 
 
 def _grid(context: Inputs, cells: Cells, lengths: dict[str, int]) -> pl.DataFrame | None:
     printed = {
-        (row["figure"], row["task"], row["depth"]): row["value"]
-        for row in published.cells().iter_rows(named=True)
+        (row["figure"], row["task"], row["depth"]): row["value"] for row in published.cells().iter_rows(named=True)
     }
     seen = {sample.arm.run: seen_share(context, sample.arm) for sample in cells.values()}
     rows = [
@@ -161,9 +154,7 @@ def _compared(context: Inputs, cells: Cells, noise: list[dict[str, Any]]) -> pl.
     for task, comparison in comparisons.TREND.items():
         by_depth = _depths(cells, task)
         layers = [float(depth) for depth, each in by_depth.items() for _ in each.values]
-        _add(
-            context, found, comparison, layers, [value for each in by_depth.values() for value in each.values]
-        )
+        _add(context, found, comparison, layers, [value for each in by_depth.values() for value in each.values])
     for task, comparison in comparisons.SOME_DEPTH.items():
         by_depth = _depths(cells, task)
         best = [over_runs([*by_depth.values()], np.max)] if by_depth else []
@@ -208,9 +199,7 @@ def _first_depths(context: Inputs, found: Measurements, cells: Cells) -> None:
 
     for (easy, hard), comparison in comparisons.LATER.items():
         parts = extreme(hard, np.min) + extreme(easy, np.max)
-        later = (
-            [over_runs(parts, lambda values, axis: -np.diff(values, axis=axis)[0])] if len(parts) == 2 else []
-        )
+        later = [over_runs(parts, lambda values, axis: -np.diff(values, axis=axis)[0])] if len(parts) == 2 else []
         _add(context, found, comparison, [value for each in later for value in each.values])
     most = extreme(comparisons.GROUPLESS, np.max)
     _add(context, found, comparisons.WITHOUT_GROUPS, [value for each in most for value in each.values])
@@ -243,10 +232,7 @@ def _spread(context: Inputs, found: Measurements, accuracy: Floats) -> None:
     if not low <= accuracy.mean() <= high:
         accuracy = accuracy[:0]
     spread = intervals.jackknife(
-        lambda sample: float(np.std(sample, ddof=1)),
-        accuracy,
-        confidence=context.settings.confidence,
-        log=True,
+        lambda sample: float(np.std(sample, ddof=1)), accuracy, confidence=context.settings.confidence, log=True
     )
     left = SAMPLES - len(accuracy)
     why = f"the model's accuracy is not from {low:g} to {high:g}"

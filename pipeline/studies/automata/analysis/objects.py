@@ -109,9 +109,7 @@ def _levels(name: str) -> Iterator[dict[str, Any]]:
 def _trace(context: Inputs) -> Iterator[dict[str, Any]]:
     """Yield Algorithm 1 on a random input of the gridworld."""
     S = GRID - 1
-    moves = stream(context.seed, context.study, context.experiment, "moves").choice(
-        [-1, 1], context.entry.shown
-    )
+    moves = stream(context.seed, context.study, context.experiment, "moves").choice([-1, 1], context.entry.shown)
     trace, states = automata.grid_algorithm(S, moves), automata.grid_states(S, moves[None])[0]
     final = max(trace.last_min, trace.last_max)
     for t, z in enumerate(trace.z.tolist()):

@@ -28,16 +28,8 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
                 at[name][arm.run] = Sample(arm, accuracy)
                 about = arm.row_keys() | {"position": position, "length": factor * T, "trained": T}
                 rows += [
-                    about
-                    | {
-                        "replica": replica,
-                        "accuracy": each,
-                        "sequences": part.height,
-                        "learned": bool(solves),
-                    }
-                    for replica, each, solves in zip(
-                        arm.replicas, accuracy, learned(context, arm), strict=True
-                    )
+                    about | {"replica": replica, "accuracy": each, "sequences": part.height, "learned": bool(solves)}
+                    for replica, each, solves in zip(arm.replicas, accuracy, learned(context, arm), strict=True)
                 ]
             at["lost"][arm.run] = Sample(arm, at["once"][arm.run].values - at["twice"][arm.run].values)
     found = Measurements(context)

@@ -33,9 +33,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
                 same = {"task": arm.task.name, "depth": arm.depth, "dropout": arm.entry["dropout"]}
                 rows += [
                     same | {"average": decay, "replica": replica, "accuracy": value, "learned": bool(solves)}
-                    for replica, value, solves in zip(
-                        arm.replicas, accuracy, learned(context, arm), strict=True
-                    )
+                    for replica, value, solves in zip(arm.replicas, accuracy, learned(context, arm), strict=True)
                 ]
     found = Measurements(context)
     for comparison in DROPOUT.values():

@@ -41,9 +41,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     """Return both tables of supervision, and their comparisons."""
     with one_thread():
         known = {
-            name: arm
-            for name, arm in arms(context).items()
-            if arm.entry["experiment"] in ("indirect", "incomplete")
+            name: arm for name, arm in arms(context).items() if arm.entry["experiment"] in ("indirect", "incomplete")
         }
         tested, runs = measured(context, known)
     lengths = {name: int(context.dataset(arm.entry["dataset"])["length"][0]) for name, arm in known.items()}
@@ -59,9 +57,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         "runs": runs,
         "indirect": frame(rows),
         "incomplete": frame(incomplete),
-        "comparisons": _compared(
-            context, known, {name: accuracy for name, (accuracy, _) in tested.items()}, lengths
-        ),
+        "comparisons": _compared(context, known, {name: accuracy for name, (accuracy, _) in tested.items()}, lengths),
     }
 
 

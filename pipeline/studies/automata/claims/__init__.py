@@ -14,8 +14,7 @@ STATEMENTS = {
     "2": "Prefix composition has logarithmic depth; solvable groups and the gridworld need a depth "
     "that no length changes.",
     "3": "The construction for groups succeeds exactly on the solvable ones; A5 and S5 are refused.",
-    "4": "Measured sizes of the constructions stay within the claimed bounds, "
-    "except for bounds that are errata.",
+    "4": "Measured sizes of the constructions stay within the claimed bounds, except for bounds that are errata.",
     "5": "Printed forms that do not work have an input on which they fail, or a bound that they break.",
     "6": "Algorithm 1 finds the state of the gridworld from prefix sums alone.",
     "7": "One or two layers learn bounded Dyck and the small gridworld.",

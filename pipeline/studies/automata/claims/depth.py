@@ -10,16 +10,7 @@ from pipeline.kit.conditions import above, at_least, at_most
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.automata import comparisons
-from pipeline.studies.automata.comparisons import (
-    BEST_C2,
-    GAIN,
-    HARDER,
-    LATER,
-    LOW_C2,
-    REACHED,
-    SOME_DEPTH,
-    TREND,
-)
+from pipeline.studies.automata.comparisons import BEST_C2, GAIN, HARDER, LATER, LOW_C2, REACHED, SOME_DEPTH, TREND
 from pipeline.studies.automata.names import shown
 from schemas.claims import OWN
 
@@ -56,9 +47,14 @@ def gates(context: Results) -> Iterator[Gate]:
         yield gate("14", f"C2, L={depth}", comparison, MOST, UNSTABLE)
         yield gate("14", f"C2, L={depth}, best", BEST_C2[depth], best, UNSTABLE)
     yield gate(
-        "15", "C2", comparisons.NOISE, at_most(0.0005), "Liu 2024, footnote 31", published=Published(0.00031),
+        "15",
+        "C2",
+        comparisons.NOISE,
+        at_most(0.0005),
+        "Liu 2024, footnote 31",
+        published=Published(0.00031),
         scale_needed="paper",
-    )  # fmt: skip
+    )
 
 
 def _short(task: str) -> str:

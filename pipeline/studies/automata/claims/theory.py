@@ -67,14 +67,12 @@ PARTS = {
         "S5": Part("the construction is refused", BUILT),
         "classification": Part("composition factors and derived series agree", "Liu 2024, section 3.4.1.2", OWN),
     },
-    "4": {
-        name: Part(_sizes(name), SOURCE.format(f"{section}, {name}")) for name, section in SECTIONS.items()
-    },
+    "4": {name: Part(_sizes(name), SOURCE.format(f"{section}, {name}")) for name, section in SECTIONS.items()},
     "5": {
         name: Part("the printed form makes errors, or breaks its bound", SOURCE.format(section), OWN)
         for name, section in PRINTED.items()
     },
-}  # fmt: skip
+}
 ALGORITHM = {
     "state": ("alg-1.state", CORRECTED),
     "lowest value": ("alg-1.simpler", OWN),

@@ -38,9 +38,7 @@ def attention(context: Results) -> Figure:
         f"{metrics.select(pl.max_horizontal('blind_lift_0', 'blind_lift_S').max()).item() or math.nan:.2f} "
         "times that of the same head blind to states"
     )
-    title = alt.TitleParams(
-        "Attention on Grid 9", subtitle="Orange: state 0; green: state 8; rows are queries"
-    )
+    title = alt.TitleParams("Attention on Grid 9", subtitle="Orange: state 0; green: state 8; rows are queries")
     return chart.properties(title=title, description=f"Maps of attention. {words}."), data
 
 
@@ -56,10 +54,7 @@ def _map(rows: pl.DataFrame, T: int, title: str) -> Any:
             x=x,
             y=y,
             color=alt.Color(
-                "weight:Q",
-                title="attention weight",
-                scale=alt.Scale(domain=WEIGHTS, range=BLUES),
-                legend=legend,
+                "weight:Q", title="attention weight", scale=alt.Scale(domain=WEIGHTS, range=BLUES), legend=legend
             ),
             tooltip=["query:O", "key:O", alt.Tooltip("weight:Q", format=".3f")],
         )

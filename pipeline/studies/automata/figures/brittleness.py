@@ -8,15 +8,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import (
-    ACCURACY,
-    accuracies_text,
-    accuracy,
-    lines,
-    models,
-    points,
-    summary,
-)
+from pipeline.studies.automata.figures.common import ACCURACY, accuracies_text, accuracy, lines, models, points, summary
 from pipeline.studies.automata.names import shown
 
 
@@ -68,9 +60,7 @@ def lengths(context: Results) -> Figure:
         for (task,), rows in data.group_by("task", maintain_order=True)
     )
     title = alt.TitleParams("Other lengths", subtitle=models(data, table))
-    return chart.properties(
-        title=title, description=f"Mean accuracy at twice the training length. {words}."
-    ), data
+    return chart.properties(title=title, description=f"Mean accuracy at twice the training length. {words}."), data
 
 
 def coverage(context: Results) -> Figure:
@@ -106,10 +96,7 @@ def coverage(context: Results) -> Figure:
                 scale=alt.Scale(domain=labels, range=charts.PALETTE[: len(labels)]),
             ),
             strokeDash=alt.StrokeDash(
-                "label:N",
-                title=None,
-                legend=legend,
-                scale=alt.Scale(domain=labels, range=dashes[: len(labels)]),
+                "label:N", title=None, legend=legend, scale=alt.Scale(domain=labels, range=dashes[: len(labels)])
             ),
         )
     )

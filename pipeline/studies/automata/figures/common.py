@@ -68,9 +68,7 @@ def points(base: Any, **encoding: Any) -> list[Any]:
     return [marks.encode(**encoding) for marks in (solved, others)]
 
 
-def lines(
-    data: pl.DataFrame, by: str, title: str, rule: float | None = None, labels: list[str] | None = None
-) -> Any:
+def lines(data: pl.DataFrame, by: str, title: str, rule: float | None = None, labels: list[str] | None = None) -> Any:
     """Draw mean accuracy of each arm against ``by``, with bands from the least to the most accurate model.
 
     ``labels`` are the arms of a legend that several panels share: by default those of ``data``.
@@ -91,10 +89,7 @@ def lines(
     layers = [band, line]
     if rule is not None:
         layers.insert(
-            0,
-            alt.Chart(pl.DataFrame({"at": [rule]}))
-            .mark_rule(color=charts.GREY, strokeDash=[6, 4])
-            .encode(x="at:Q"),
+            0, alt.Chart(pl.DataFrame({"at": [rule]})).mark_rule(color=charts.GREY, strokeDash=[6, 4]).encode(x="at:Q")
         )
     return alt.layer(*layers).properties(width=560, height=200)
 

@@ -35,9 +35,7 @@ def _figure(context: Results, column: str, figure: str, what: str) -> Figure:
     grid = context.table("depth_grid")
     if not grid.height:
         return empty(f"Accuracy by depth, {what}", "nothing was trained")
-    ours = grid.select("task", "depth", (100 * pl.col(column)).alias("value"), "n").with_columns(
-        where=pl.lit("here")
-    )
+    ours = grid.select("task", "depth", (100 * pl.col(column)).alias("value"), "n").with_columns(where=pl.lit("here"))
     printed = (
         context.table("published_cells")
         .filter(figure=figure)
@@ -71,8 +69,7 @@ def _panel(data: pl.DataFrame, title: str) -> Any:
     order = [shown(task) for task in TASKS if task in tasks]
     depths = sorted(set(data["depth"].to_list()))
     base = alt.Chart(data).encode(
-        x=alt.X("depth:O", title="layers", axis=alt.Axis(labelAngle=0)),
-        y=alt.Y("name:N", title=None, sort=order),
+        x=alt.X("depth:O", title="layers", axis=alt.Axis(labelAngle=0)), y=alt.Y("name:N", title=None, sort=order)
     )
     legend = alt.Legend(orient="bottom", gradientLength=240, values=[0, 25, 50, 75, 100])
     cells = (
@@ -118,9 +115,7 @@ def training_curves(context: Results) -> Figure:
                 tooltip=["layers:N", "replica:Q", "step:Q", alt.Tooltip("accuracy:Q", format=".3f")],
             )
         )
-        panels.append(
-            lines.properties(width=250, height=180, title=alt.TitleParams(shown(str(task)), fontSize=13))
-        )
+        panels.append(lines.properties(width=250, height=180, title=alt.TitleParams(shown(str(task)), fontSize=13)))
     last = (
         data.filter(pl.col("step") == pl.col("step").max().over("run"))
         .group_by("task", "depth")

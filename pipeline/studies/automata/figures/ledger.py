@@ -45,11 +45,7 @@ def ledger(context: Results) -> Figure:
             tooltip=["instance:N", "size:N", "measured:Q", "bound:Q", "ratio:Q"],
         )
     )
-    rule = (
-        alt.Chart(pl.DataFrame({"one": [1.0]}))
-        .mark_rule(color=charts.INK, strokeDash=[4, 3])
-        .encode(x="one:Q")
-    )
+    rule = alt.Chart(pl.DataFrame({"one": [1.0]})).mark_rule(color=charts.INK, strokeDash=[4, 3]).encode(x="one:Q")
     over = data.filter(pl.col("ratio") > 1 + 1e-9)
     which = ", ".join(sorted({*(over["construction"] + ", " + over["size"])}))
     words = f"{data.height} sizes, {over.height} above their bound: {which}"

@@ -22,16 +22,9 @@ def diagrams(context: Results) -> Figure:
     ring is a symbol that keeps its state."""
     moves = context.table("transitions").sort("automaton", "state", "symbol")
     automata = {row["automaton"]: row for row in context.table("automata").iter_rows(named=True)}
-    data = pl.DataFrame(
-        [row for name, row in automata.items() for row in _edges(moves.filter(automaton=name), row)]
-    )
-    nodes = pl.DataFrame(
-        [row for name, row in automata.items() for row in _nodes(moves.filter(automaton=name), row)]
-    )
-    panels = [
-        _panel(data.filter(automaton=name), nodes.filter(automaton=name), row)
-        for name, row in automata.items()
-    ]
+    data = pl.DataFrame([row for name, row in automata.items() for row in _edges(moves.filter(automaton=name), row)])
+    nodes = pl.DataFrame([row for name, row in automata.items() for row in _nodes(moves.filter(automaton=name), row)])
+    panels = [_panel(data.filter(automaton=name), nodes.filter(automaton=name), row) for name, row in automata.items()]
     chart = alt.concat(*panels, columns=3, spacing=18).resolve_scale(color="shared")
     words = "; ".join(
         f"{row['shown']}: {row['n_states']} states, {row['n_symbols']} symbols" for row in automata.values()
@@ -102,9 +95,7 @@ def _panel(edges: pl.DataFrame, nodes: pl.DataFrame, automaton: dict[str, Any]) 
         .encode(**at, color=symbols),
     ]
     if few:
-        arrows = base.transform_filter("!datum.loop").mark_point(
-            shape="triangle", size=26, filled=True, opacity=1
-        )
+        arrows = base.transform_filter("!datum.loop").mark_point(shape="triangle", size=26, filled=True, opacity=1)
         drawn.append(
             arrows.encode(
                 x=alt.X("ax:Q", axis=None, scale=scale),
@@ -116,9 +107,7 @@ def _panel(edges: pl.DataFrame, nodes: pl.DataFrame, automaton: dict[str, Any]) 
         names = alt.Chart(nodes).mark_text(fontSize=10, color=charts.INK)
         drawn.append(
             names.encode(
-                x=alt.X("lx:Q", axis=None, scale=scale),
-                y=alt.Y("ly:Q", axis=None, scale=scale),
-                text="name:N",
+                x=alt.X("lx:Q", axis=None, scale=scale), y=alt.Y("ly:Q", axis=None, scale=scale), text="name:N"
             )
         )
     dots = alt.Chart(nodes).mark_point(
@@ -142,10 +131,7 @@ def cascades(context: Results) -> Figure:
         pl.col("automaton").replace_strict(known, return_dtype=pl.String).alias("name"),
         pl.format("{} states", "states").alias("first"),
         pl.format("group {}, resets {}", "group_order", "resets").alias("second"),
-        pl.when(pl.col("group_order") == 1)
-        .then(pl.lit("trivial group"))
-        .otherwise(pl.lit("group"))
-        .alias("kind"),
+        pl.when(pl.col("group_order") == 1).then(pl.lit("trivial group")).otherwise(pl.lit("group")).alias("kind"),
     )
     order = data["name"].unique(maintain_order=True).to_list()
     base = alt.Chart(data).encode(
@@ -182,9 +168,9 @@ def grid_algorithm(context: Results) -> Figure:
     data = context.table("grid_trace").sort("position")
     x = alt.X("position:Q", title="position")
     names = {"prefix_sum": "prefix sum z", "state": "state q"}
-    folded = data.unpivot(
-        list(names), index=["position", "mark"], variable_name="what", value_name="value"
-    ).drop_nulls("value")
+    folded = data.unpivot(list(names), index=["position", "mark"], variable_name="what", value_name="value").drop_nulls(
+        "value"
+    )
     folded = folded.with_columns(pl.col("what").replace_strict(names, return_dtype=pl.String))
     colour = alt.Color(
         "what:N",
@@ -199,18 +185,9 @@ def grid_algorithm(context: Results) -> Figure:
     )
     marks = data.filter(pl.col("mark") != "")
     rules = alt.Chart(marks).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(x=x)
-    words = (
-        alt.Chart(marks)
-        .mark_text(align="left", dx=4, color=charts.INK)
-        .encode(x=x, y=alt.value(8), text="mark:N")
-    )
-    positions = ", ".join(
-        f"{row['mark']} at position {row['position']}" for row in marks.iter_rows(named=True)
-    )
+    words = alt.Chart(marks).mark_text(align="left", dx=4, color=charts.INK).encode(x=x, y=alt.value(8), text="mark:N")
+    positions = ", ".join(f"{row['mark']} at position {row['position']}" for row in marks.iter_rows(named=True))
     chart = alt.layer(rules, lines, words).properties(
-        width=560,
-        height=220,
-        title="Algorithm 1 on the gridworld",
-        description=f"Prefix sums and states; {positions}.",
+        width=560, height=220, title="Algorithm 1 on the gridworld", description=f"Prefix sums and states; {positions}."
     )
     return chart, data

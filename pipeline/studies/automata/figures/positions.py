@@ -43,18 +43,13 @@ def positions(context: Results) -> Figure:
         y = alt.Y("mean(accuracy):Q", title=ACCURACY, scale=alt.Scale(domain=[0, 1]))
         bars = base.mark_bar().encode(y=y, color=colour)
         tooltip = ["code:N", "at:N", "replica:Q", alt.Tooltip("accuracy:Q", format=".3f")]
-        each = points(
-            base.encode(color=alt.value(charts.INK)), y=alt.Y("accuracy:Q", title=ACCURACY), tooltip=tooltip
-        )
+        each = points(base.encode(color=alt.value(charts.INK)), y=alt.Y("accuracy:Q", title=ACCURACY), tooltip=tooltip)
         panels.append(
-            alt.layer(bars, *each).properties(
-                width=230, height=180, title=alt.TitleParams(str(name), fontSize=13)
-            )
+            alt.layer(bars, *each).properties(width=230, height=180, title=alt.TitleParams(str(name), fontSize=13))
         )
     means = data.group_by("name", "code", "at", maintain_order=True).agg(pl.mean("accuracy"))
     words = "; ".join(
-        f"{row['name']}, {row['code']}, {row['at']}: {row['accuracy']:.2f}"
-        for row in means.iter_rows(named=True)
+        f"{row['name']}, {row['code']}, {row['at']}: {row['accuracy']:.2f}" for row in means.iter_rows(named=True)
     )
     chart = alt.hconcat(*panels, spacing=30).resolve_scale(color="shared")
     return chart.properties(title="Position codes", description=f"Mean accuracy. {words}."), data

@@ -25,8 +25,7 @@ def stabilisers(context: Results) -> Figure:
     plain = data.filter(average=0.0).select(*of, pl.col("accuracy").alias("plain"))
     data = data.join(plain, on=of).with_columns(gain=100 * (pl.col("accuracy") - pl.col("plain")))
     dropped = data.filter(
-        pl.col("average") == 0,
-        pl.col("task").is_in(data.filter(pl.col("dropout") > 0)["task"].unique().to_list()),
+        pl.col("average") == 0, pl.col("task").is_in(data.filter(pl.col("dropout") > 0)["task"].unique().to_list())
     )
     averaged = data.filter(pl.col("average") > 0, pl.col("dropout") == 0)
     rates = alt.X(
@@ -56,9 +55,7 @@ def _ends(values: pl.Series) -> list[float]:
 
 
 def _panel(data: pl.DataFrame, title: str, x: alt.X, column: str, label: str, scale: alt.Scale) -> Any:
-    colour = alt.Color(
-        "name:N", title=None, scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top")
-    )
+    colour = alt.Color("name:N", title=None, scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top"))
     base = alt.Chart(data).encode(x=x, color=colour)
     tooltip = ["name:N", x["shorthand"], f"{column}:Q"]
     each = points(base, y=alt.Y(f"{column}:Q", title=label, scale=scale), tooltip=tooltip)

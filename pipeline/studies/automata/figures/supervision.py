@@ -49,15 +49,9 @@ def indirect(context: Results) -> Figure:
             "n:Q",
         ],
     )
-    beside = data.filter(arm="gpt").unpivot(
-        list(BESIDE), index="panel", variable_name="mark", value_name="level"
-    )
-    beside = beside.with_columns(
-        pl.col("mark").replace_strict({key: name for key, (name, _) in BESIDE.items()})
-    )
-    shapes = alt.Scale(
-        domain=[name for name, _ in BESIDE.values()], range=[path for _, path in BESIDE.values()]
-    )
+    beside = data.filter(arm="gpt").unpivot(list(BESIDE), index="panel", variable_name="mark", value_name="level")
+    beside = beside.with_columns(pl.col("mark").replace_strict({key: name for key, (name, _) in BESIDE.items()}))
+    shapes = alt.Scale(domain=[name for name, _ in BESIDE.values()], range=[path for _, path in BESIDE.values()])
     levels = (
         alt.Chart(beside.drop_nulls("level"))
         .mark_point(color=charts.INK, size=90, strokeWidth=1.6)
@@ -65,17 +59,12 @@ def indirect(context: Results) -> Figure:
             y=y,
             x=alt.X("level:Q", title=ACCURACY, scale=unit),
             shape=alt.Shape(
-                "mark:N",
-                title=None,
-                scale=shapes,
-                legend=alt.Legend(orient="bottom", columns=3, labelLimit=240),
+                "mark:N", title=None, scale=shapes, legend=alt.Legend(orient="bottom", columns=3, labelLimit=240)
             ),
             tooltip=["panel:N", "mark:N", alt.Tooltip("level:Q", format=".3f")],
         )
     )
-    words = "; ".join(
-        f"{row['panel']}, {row['label']}: {row['acc_max']:.3f}" for row in data.iter_rows(named=True)
-    )
+    words = "; ".join(f"{row['panel']}, {row['label']}: {row['acc_max']:.3f}" for row in data.iter_rows(named=True))
     chart = alt.layer(levels, points).properties(width=420, height=34 * len(order))
     return chart.properties(title="Indirect supervision", description=f"Best models. {words}."), data
 

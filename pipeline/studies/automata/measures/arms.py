@@ -75,9 +75,7 @@ class Arm:
         """Return the models whose weights are the moving averages with this decay, which training kept."""
         prefix = f"average{decay:g}."  # as `pipeline.training.core.average_name` says
         kept = {
-            name.removeprefix(prefix): value
-            for name, value in self.ensemble.params.items()
-            if name.startswith(prefix)
+            name.removeprefix(prefix): value for name, value in self.ensemble.params.items() if name.startswith(prefix)
         }
         return replace(self, ensemble=replace(self.ensemble, params=kept))
 
@@ -102,10 +100,7 @@ def read(context: Inputs, run: str) -> Arm:
     gone = {int(r) for r in header["diverged"]}
     models = [m for m in np.flatnonzero(lr == best).tolist() if m not in gone]
     kept = type(ensemble)(
-        ensemble.spec,
-        {name: value[models] for name, value in ensemble.params.items()},
-        ensemble.table,
-        header,
+        ensemble.spec, {name: value[models] for name, value in ensemble.params.items()}, ensemble.table, header
     )
     return Arm(
         run,
@@ -141,11 +136,7 @@ def learned(context: Inputs, arm: Arm) -> NDArray[np.bool_]:
 
 
 def compare(
-    context: Inputs,
-    found: Measurements,
-    comparison: Comparison,
-    *samples: Mapping[str, Sample],
-    why: str = "",
+    context: Inputs, found: Measurements, comparison: Comparison, *samples: Mapping[str, Sample], why: str = ""
 ) -> None:
     """Measure a comparison, of whose arms ``samples`` give the values by run: one mapping for each arm, or one for all.
 
@@ -208,23 +199,14 @@ def sequences(context: Inputs, arm: Arm, split: str = "test") -> pl.DataFrame:
 
 
 def runs_table(
-    arms: dict[str, Arm],
-    tested: dict[str, tuple[Floats, Floats]],
-    averaged: dict[str, Floats],
-    length: dict[str, int],
+    arms: dict[str, Arm], tested: dict[str, tuple[Floats, Floats]], averaged: dict[str, Floats], length: dict[str, int]
 ) -> pl.DataFrame | None:
     """Return a row for each model: what it is, how it was trained, and how well it does."""
-    rows = [
-        row
-        for name, arm in arms.items()
-        for row in _rows(arm, tested[name], averaged.get(name), length[name])
-    ]
+    rows = [row for name, arm in arms.items() for row in _rows(arm, tested[name], averaged.get(name), length[name])]
     return frame(rows)
 
 
-def _rows(
-    arm: Arm, tested: tuple[Floats, Floats], averaged: Floats | None, length: int
-) -> Iterator[dict[str, Any]]:
+def _rows(arm: Arm, tested: tuple[Floats, Floats], averaged: Floats | None, length: int) -> Iterator[dict[str, Any]]:
     same = ("experiment", "width", "heads", "ffn", "batch", "steps", "revealed", "shift", "dropout")
     shape = {name: arm.entry[name] for name in same}
     for i, replica in enumerate(arm.replicas):
@@ -247,9 +229,7 @@ def _rows(
         )
 
 
-def measured(
-    context: Inputs, known: dict[str, Arm]
-) -> tuple[dict[str, tuple[Floats, Floats]], pl.DataFrame | None]:
+def measured(context: Inputs, known: dict[str, Arm]) -> tuple[dict[str, tuple[Floats, Floats]], pl.DataFrame | None]:
     """Return token and sequence accuracy of every run on its test sequences, and the table of runs."""
     rows = {name: sequences(context, arm) for name, arm in known.items()}
     tested = {name: arm.accuracy(rows[name]) for name, arm in known.items()}
@@ -258,9 +238,7 @@ def measured(
         for name, arm in known.items()
         if AVERAGE in arm.entry["averages"]
     }
-    return tested, runs_table(
-        known, tested, averaged, {name: int(frame["length"][0]) for name, frame in rows.items()}
-    )
+    return tested, runs_table(known, tested, averaged, {name: int(frame["length"][0]) for name, frame in rows.items()})
 
 
 def seen_share(context: Inputs, arm: Arm) -> float:

@@ -52,9 +52,9 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
 def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
     for name, group in (("s3", "s3"), ("s4", "s4")):
         k = int(group[1])
-        maps = [
-            tuple(np.argsort(g).tolist()) for g in automata.generators("s", k)[-2 if k == 3 else 0 :][:2]
-        ] + [(q,) * k for q in (0, k - 1)]
+        maps = [tuple(np.argsort(g).tolist()) for g in automata.generators("s", k)[-2 if k == 3 else 0 :][:2]] + [
+            (q,) * k for q in (0, k - 1)
+        ]
         known = Automaton(f"{name} with resets", np.array(maps).T, 1, (), ())
         T = entry.length
         words = rng.choice(4, (max(entry.sequences // 4, 2), T), p=[0.45, 0.45, 0.05, 0.05])
@@ -62,10 +62,7 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
         what = f"Lemma 20 on {k} points that {group.upper()} permutes and two symbols reset"
         yield from verified(LEMMA_20, name, what, built, words, simulate(known, words))
     sizes, order, simulator = built.network.sizes, math.factorial(4), exact.solvable(generated(maps[:2]))
-    T, bounds = (
-        entry.length,
-        {"depth": 3 * math.log2(order) + 2, "dim": order + 4 + 4, "heads": 2 * order + 1},
-    )
+    T, bounds = (entry.length, {"depth": 3 * math.log2(order) + 2, "dim": order + 4 + 4, "heads": 2 * order + 1})
     bounds |= {"head_dim": 4 + 3, "mlp_width": 20 * 4 * T * order + 4 * 4 + order**2 * 4}
     bounds["norm"] = 6 * 4 * T * math.log(T)
     larger = {size: f"automata-lemma-20-{size.replace('_', '-')}" for size in ("dim", "head_dim")}
@@ -132,15 +129,7 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
     )
     right = exact.cascade_network(flip, 2, entry.short)
     yield from verified(
-        LEMMA_20,
-        "start",
-        "Lemma 20 with one",
-        right,
-        words,
-        states,
-        True,
-        form="corrected",
-        **metadata,
+        LEMMA_20, "start", "Lemma 20 with one", right, words, states, True, form="corrected", **metadata
     )
 
 
@@ -185,12 +174,7 @@ def _three_states(entry: Any) -> Iterator[dict[str, Any]]:
     size = f"{len(known)} of the 729 automata of three states and two letters, all inputs of length {words.shape[1]}"
     rows = [
         *verified_all(
-            THEOREM_11,
-            "three-states",
-            "Theorem 11 by cascades",
-            cases,
-            size,
-            detail=f"depth at most {depth}",
+            THEOREM_11, "three-states", "Theorem 11 by cascades", cases, size, detail=f"depth at most {depth}"
         )
     ]
     yield from rows

@@ -75,9 +75,7 @@ def _periodic(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         known, q0 = automaton(f"c{n}"), n - 1
         built = exact.counter(n, q0, T, periodic=True)
         words, what = rng.integers(0, n, (entry.sequences, T)), f"Lemma 15 with sines counts modulo {n}"
-        yield from verified(
-            LEMMA_15, f"sines.c{n}", what, built, words, simulate(known, words, q0), source=FOOTNOTE_14
-        )
+        yield from verified(LEMMA_15, f"sines.c{n}", what, built, words, simulate(known, words, q0), source=FOOTNOTE_14)
         bounds = {**built.bounds, "mlp_width": n}
         yield from ledger(LEMMA_15, f"sines-c{n}", what, built, bounds)
     for n, length in ((2, entry.short), (3, min(entry.short, 7))):
@@ -88,9 +86,7 @@ def _periodic(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
             LEMMA_15, f"sines.all.c{n}", what, built, words, simulate(known, words), True, source=FOOTNOTE_14
         )
     for sines in (True, False):
-        widths = [
-            exact.counter(8, 0, length, periodic=sines).network.sizes["mlp_width"] for length in LENGTHS
-        ]
+        widths = [exact.counter(8, 0, length, periodic=sines).network.sizes["mlp_width"] for length in LENGTHS]
         yield row(
             f"lem-15.width.{'sines' if sines else 'relu'}",
             f"MLP width of the counter modulo 8 {'stays as it is' if sines else 'grows with the length'}: "
@@ -109,9 +105,7 @@ def _memories(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
     for n, length in ((2, entry.length), (4, 2 * entry.length), (31, entry.length)):
         table = np.array([[q, *range(n)] for q in range(n)])
         known = type(automaton("c2"))(f"memory{n}", table, n - 1, (), ())
-        words = rng.integers(0, n + 1, (entry.sequences, length)) * (
-            rng.random((entry.sequences, length)) < 0.2
-        )
+        words = rng.integers(0, n + 1, (entry.sequences, length)) * (rng.random((entry.sequences, length)) < 0.2)
         built, what = exact.memory(n, n - 1, length), f"Lemma 16 remembers one of {n} states"
         yield from verified(LEMMA_16, f"memory{n}", what, built, words, simulate(known, words))
         # The bound of the weights is the printed one, an erratum at small sizes.

@@ -79,9 +79,7 @@ def _lemma_11(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     for form, bias in (("corrected", 2), ("printed", 3)):
         outputs = through(exact.lookup(4, [0, 1, 2], table, [3], 1.0, bias), x)[:, 3]
         errors = exceptions(np.abs(outputs - targets) > 1e-9, outputs)
-        name, comparison = (
-            ("-(d_in - 1)", "<=") if form == "corrected" else ("-d_in, so that every output is 0", ">=")
-        )
+        name, comparison = ("-(d_in - 1)", "<=") if form == "corrected" else ("-d_in, so that every output is 0", ">=")
         yield row(
             f"lem-11.{form}",
             f"Lemma 11 with the bias {name}: values that are wrong",
@@ -142,9 +140,7 @@ def _proposition_2(entry: Any) -> Iterator[dict[str, Any]]:
     excess, ratio = [], []
     for T in range(2, entry.length + 1):
         angle = 2 * np.pi * np.arange(T) / T
-        products = np.cos(
-            angle[1:]
-        )  # of p_0 with the others; all rows of the table are rotations of this one
+        products = np.cos(angle[1:])  # of p_0 with the others; all rows of the table are rotations of this one
         excess.append(np.abs(products).max() - (1 - 2 * np.pi**2 / T**2))
         ratio.append(products.max() - (1 - 8 / T**2))
     size = f"T = 2..{entry.length}"

@@ -73,9 +73,7 @@ def _algorithm(entry: Any) -> Iterator[dict[str, Any]]:
                 count += 1
     size = f"S = 1..4, all {count} inputs of lengths up to {entry.short}, with and without moves that stay"
     metadata = {"source": ALGORITHM}
-    yield row(
-        "alg-1.state", "Algorithm 1 finds the last state: exceptions", size, wrong_state, "<=", 0, **metadata
-    )
+    yield row("alg-1.state", "Algorithm 1 finds the last state: exceptions", size, wrong_state, "<=", 0, **metadata)
     yield row(
         "alg-1.simpler",
         "The last state is z_T - min z from t_uniq on, without the case distinction: exceptions",
@@ -149,8 +147,7 @@ def _network(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
     for S in (2, 4):
         inputs = words((-1, 0, 1), max(entry.short - 3, 2))
         instances = [
-            (exact.grid_network(S, inputs.shape[1], q0), inputs + 1, grid_states(S, inputs, q0))
-            for q0 in range(S + 1)
+            (exact.grid_network(S, inputs.shape[1], q0), inputs + 1, grid_states(S, inputs, q0)) for q0 in range(S + 1)
         ]
         what = "Theorem 12 from every state, with moves that stay"
         size = f"S = {S}, all {len(inputs)} inputs of length {inputs.shape[1]}"
@@ -159,12 +156,7 @@ def _network(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         inputs = rng.integers(-1, 2, (max(entry.sequences // 4, 2), entry.length))
         built = exact.grid_network(S, entry.length)
         yield from verified(
-            THEOREM_12,
-            f"s{S}.long",
-            f"Theorem 12 with {S + 1} states",
-            built,
-            inputs + 1,
-            grid_states(S, inputs),
+            THEOREM_12, f"s{S}.long", f"Theorem 12 with {S + 1} states", built, inputs + 1, grid_states(S, inputs)
         )
         # It is stated with 2S heads, an erratum: the bound of the network is that of the proof, 2S + 1.
         yield from ledger(THEOREM_12, f"s{S}", f"Theorem 12 with {S + 1} states", built, apart=["heads"])
@@ -275,9 +267,7 @@ def _improved_sizes() -> Iterator[dict[str, Any]]:
             source=IMPROVED,
             detail=f"widths {', '.join(map(str, widths))}",
         )
-    both = [
-        exact.grid_network(S, 64, least="pool", periodic=True).network.sizes["mlp_width"] / S for S in states
-    ]
+    both = [exact.grid_network(S, 64, least="pool", periodic=True).network.sizes["mlp_width"] / S for S in states]
     yield row(
         "thm-12.both.width",
         "With pooling and sines the MLP width is O(S): largest width over S",
@@ -297,10 +287,7 @@ def _improved_sizes() -> Iterator[dict[str, Any]]:
         2,
         source=THEOREM_12.source,
     )
-    circle, metadata = (
-        np.pi * np.arange(-16, 17) / 32,
-        {"erratum": "automata-footnote-23", "source": IMPROVED},
-    )
+    circle, metadata = (np.pi * np.arange(-16, 17) / 32, {"erratum": "automata-footnote-23", "source": IMPROVED})
     points = np.stack([np.cos(circle), np.sin(circle)], 1)
     off = np.linalg.svd(points - points.mean(0), compute_uv=False)[1] / math.sqrt(len(points))
     yield row(
@@ -359,10 +346,7 @@ def _heads(entry: Any) -> Iterator[dict[str, Any]]:
         n = S + entry.short
         gamma = np.array([math.log(2 * n), *np.log(2 * n - np.arange(1, n + 1))])
         z = np.concatenate(
-            [
-                np.zeros((len(inputs), 1), int),
-                np.cumsum(np.concatenate([np.full((len(inputs), S), -1), inputs], 1), 1),
-            ],
+            [np.zeros((len(inputs), 1), int), np.cumsum(np.concatenate([np.full((len(inputs), S), -1), inputs], 1), 1)],
             1,
         )
         for t in range(S + 1, n + 1):
@@ -456,8 +440,7 @@ def _printed(entry: Any) -> Iterator[dict[str, Any]]:
         printed = np.where(low < high, S - s, 2 * S + 1 - s)  # B: the lower end was visited last
         metadata = {"erratum": "automata-theorem-12-output"}
         share = exceptions(False, rows) + min(
-            float((printed != states).mean()),
-            float((np.where(low > high, S - s, 2 * S + 1 - s) != states).mean()),
+            float((printed != states).mean()), float((np.where(low > high, S - s, 2 * S + 1 - s) != states).mean())
         )
         yield row(
             f"thm-12.output.printed.s{S}",

@@ -257,9 +257,15 @@ def _wreath(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
     built = exact.group_network(simulator, range(8), entry.length, 1, "Q8")
     yield from verified(LEMMA_19, "q8", what, built, words, _products(group, words))
     yield row(
-        "lem-19.q8.depth", f"{what}: depth", "", len(simulator.stages), "within", 4, tolerance=0.0,
+        "lem-19.q8.depth",
+        f"{what}: depth",
+        "",
+        len(simulator.stages),
+        "within",
+        4,
+        tolerance=0.0,
         source=LEMMA_19.source,
-    )  # fmt: skip
+    )
 
 
 def _embedded() -> Iterator[dict[str, Any]]:
@@ -405,9 +411,7 @@ def _depths(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     group = generated(automaton("s4").maps)
     for sines in (True, False):
         widths = {
-            exact.group_network(exact.solvable(group), [0], T, 4, "s4", periodic=sines).network.sizes[
-                "mlp_width"
-            ]
+            exact.group_network(exact.solvable(group), [0], T, 4, "s4", periodic=sines).network.sizes["mlp_width"]
             for T in LENGTHS
         }
         yield row(
@@ -452,8 +456,7 @@ def _factors() -> Iterator[dict[str, Any]]:
         agree = cyclic == automata.is_solvable(maps)
         yield row(
             f"thm-13.{name}",
-            f"{automata.shown(name)} is {'' if cyclic else 'not '}solvable: its factors agree with its "
-            "derived series",
+            f"{automata.shown(name)} is {'' if cyclic else 'not '}solvable: its factors agree with its derived series",
             f"factors {', '.join(factors)}",
             float(agree),
             "within",

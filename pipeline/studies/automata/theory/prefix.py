@@ -61,9 +61,7 @@ def _three_states(length: int) -> Iterator[dict[str, Any]]:
     for q0 in range(3):
         built = exact.prefix_composition(known.next, q0, length)
         what = f"Theorem 10 on all 729 automata of three states and two letters from state {q0}"
-        yield from verified(
-            THEOREM_10, f"three-states.{q0}", what, built, tokens, simulate(known, tokens, q0), True
-        )
+        yield from verified(THEOREM_10, f"three-states.{q0}", what, built, tokens, simulate(known, tokens, q0), True)
 
 
 def _random(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
@@ -85,19 +83,10 @@ def _tasks(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         words = rng.integers(0, known.next.shape[1], (max(entry.sequences // 4, 2), entry.length))
         built = exact.prefix_composition(known.next, known.q0, entry.length)
         yield from verified(
-            THEOREM_10,
-            name,
-            f"Theorem 10 on {automata.shown(name)}",
-            built,
-            words,
-            simulate(known, words),
+            THEOREM_10, name, f"Theorem 10 on {automata.shown(name)}", built, words, simulate(known, words)
         )
         yield from ledger(
-            THEOREM_10,
-            name,
-            f"Theorem 10 on {automata.shown(name)}",
-            built,
-            mlp_width="automata-theorem-10-width",
+            THEOREM_10, name, f"Theorem 10 on {automata.shown(name)}", built, mlp_width="automata-theorem-10-width"
         )
         n = len(known.next)
         yield row(
@@ -125,9 +114,7 @@ def _five_points(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any
         built = exact.prefix_composition(inverse.T, None, entry.length, readout=point)
         outputs, distance = built.run(words)
         off.append(distance)
-        errors += exceptions(
-            np.take_along_axis(decks, np.clip(outputs, 0, 4)[..., None], 2)[..., 0] != point, distance
-        )
+        errors += exceptions(np.take_along_axis(decks, np.clip(outputs, 0, 4)[..., None], 2)[..., 0] != point, distance)
     yield row(
         "thm-10.s5.errors",
         "Theorem 10 on S5 through five points, with the identity as padding: wrong entries",
@@ -176,18 +163,8 @@ def _depth(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
 
 def _printed(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     forms: dict[str, tuple[str, str, str, dict[str, Any]]] = {
-        "sign": (
-            "grid4",
-            "with the rotation by -π 2^(l-1)/T'",
-            "with the rotation by +π 2^(l-1)/T'",
-            {"sign": -1},
-        ),
-        "value": (
-            "grid4",
-            "with W_V that reads the left block",
-            "with W_V that reads the right block",
-            {"value": "L"},
-        ),
+        "sign": ("grid4", "with the rotation by -π 2^(l-1)/T'", "with the rotation by +π 2^(l-1)/T'", {"sign": -1}),
+        "value": ("grid4", "with W_V that reads the left block", "with W_V that reads the right block", {"value": "L"}),
         "readout": ("c4", "read out at another state than q_0", "read out at q_0", {"readout": 3}),
     }
     for name, (task, printed, right, changed) in forms.items():
@@ -223,9 +200,7 @@ def _temperature(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any
     words = rng.integers(0, 3, (max(entry.sequences // 4, 2), 32))
     states = simulate(known, words)
     for sharp in SHARPNESS:
-        share = (
-            wrong(exact.prefix_composition(known.next, 0, 32, sharpness=sharp), words, states)[0] / words.size
-        )
+        share = wrong(exact.prefix_composition(known.next, 0, 32, sharpness=sharp), words, states)[0] / words.size
         enough = sharp >= 1
         yield row(
             f"thm-10.temperature.{sharp:g}",
@@ -240,6 +215,4 @@ def _temperature(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any
     T = entry.length
     words = rng.integers(0, 3, (2, T))
     errors, _ = wrong(exact.prefix_composition(known.next, 0, T), words, simulate(known, words), np.float32)
-    yield row(
-        "thm-10.float32", "Single precision is enough: token errors", f"|Q| = 4, T = {T}", errors, "<=", 0
-    )
+    yield row("thm-10.float32", "Single precision is enough: token errors", f"|Q| = 4, T = {T}", errors, "<=", 0)

@@ -54,9 +54,14 @@ def _maps(context: Inputs, known: dict[str, runs.Run]) -> Iterator[pl.DataFrame]
 
 
 def _entries(
-    probe: str, run: runs.Run, source: str, layer: int, map_HxTxQ: NDArray[np.float64],
-    replica: int | None = None, learned: bool | None = None,
-) -> Iterator[pl.DataFrame]:  # fmt: skip
+    probe: str,
+    run: runs.Run,
+    source: str,
+    layer: int,
+    map_HxTxQ: NDArray[np.float64],
+    replica: int | None = None,
+    learned: bool | None = None,
+) -> Iterator[pl.DataFrame]:
     T, Q = map_HxTxQ.shape[1:]
     tokens = np.array(list(probe))
     key, query = np.repeat(np.arange(T), Q), np.tile(np.arange(T - Q, T), T)
@@ -72,11 +77,15 @@ def _entries(
         ).with_columns(
             pl.lit(value, dtype).alias(column)
             for column, value, dtype in (
-                ("probe", probe, pl.String), ("run", run.name, pl.String), ("source", source, pl.String),
-                ("replica", replica, pl.Int32), ("learned", learned, pl.Boolean),
-                ("layer", layer + 1, pl.Int8), ("head", head, pl.Int8),
+                ("probe", probe, pl.String),
+                ("run", run.name, pl.String),
+                ("source", source, pl.String),
+                ("replica", replica, pl.Int32),
+                ("learned", learned, pl.Boolean),
+                ("layer", layer + 1, pl.Int8),
+                ("head", head, pl.Int8),
             )
-        )  # fmt: skip
+        )
 
 
 def encode(probe: str, shape: dict[str, Any]) -> NDArray[np.int64] | None:
@@ -86,8 +95,6 @@ def encode(probe: str, shape: dict[str, Any]) -> NDArray[np.int64] | None:
     """
     d1, d2 = shape["d1"], shape["d2"]
     ids = [ord(c) - ord("A") if c.isalpha() else d1 if c == "=" else d1 + int(c) for c in probe]
-    known = all(0 <= t <= d1 + d2 for t in ids) and all(
-        t < d1 for t, c in zip(ids, probe, strict=True) if c.isalpha()
-    )
+    known = all(0 <= t <= d1 + d2 for t in ids) and all(t < d1 for t, c in zip(ids, probe, strict=True) if c.isalpha())
     fits = len(ids) == tasks.length(shape["task"], shape["k"], shape["l"])
     return np.array([ids]) if known and fits else None

@@ -81,10 +81,8 @@ def _explain(row: dict[str, Any]) -> tuple[str, str]:
     if row["task"] == "ic_qa":
         return answer, f"pair {right + 1} has the question {name[tokens[-2]]}"
     if row["task"] == "ic_tm":
-        size, l = row["l"] + 2, row["l"]  # noqa: E741
-        template = tasks.name(
-            tasks.templates(l)[tasks.template_of(np.array([tokens[right * size :][:l]]))[0]]
-        )
+        size, l = row["l"] + 2, row["l"]
+        template = tasks.name(tasks.templates(l)[tasks.template_of(np.array([tokens[right * size :][:l]]))[0]])
         return answer, f"example {right + 1} has the template {template} of the query"
     steps, pairs = [tokens[-2]], {tokens[i]: tokens[i + 2] for i in range(0, len(tokens) - 2, 3)}
     for _ in range(row["hops"]):

@@ -19,7 +19,7 @@ CONSTRUCTIONS = {
         "the construction by which three layers generalize in context is right on all inputs", f"{_PAPER}, Theorem 6"
     ),
     "T9": Part("the construction by which six layers follow three hops is right on all inputs", f"{_PAPER}, section 7"),
-}  # fmt: skip
+}
 _DEPENDENT = "outputs of random models of one layer are dependent"
 _NONE = "no linear program finds a classifier of outputs of random models of one layer"
 _PROPOSITIONS = f"{_PAPER}, Propositions 9, 10"

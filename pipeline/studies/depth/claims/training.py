@@ -97,20 +97,14 @@ def contextual(context: Results) -> Iterator[Gate]:
     split, solved = JUDGED["ic_tm"], at_least(LEARNED_IN_CONTEXT)
     for prefix, here in _settings(context):
         gates = []
-        for start, kind, depths in (
-            ("", CORRECTED, CONTEXTUAL),
-            (PUBLISHED_START, STATED, CONTEXTUAL_PUBLISHED),
-        ):
+        for start, kind, depths in (("", CORRECTED, CONTEXTUAL), (PUBLISHED_START, STATED, CONTEXTUAL_PUBLISHED)):
             three, two = (f"{prefix}L={layers}{start}" for layers in (3, 2))
             gates += [
                 _reaches(context, "4", three, depths[3], split, solved, kind),
                 _guesses(context, "4", two, depths[2], split, CONTEXT, NEAR_CHANCE_IN_CONTEXT, kind),
                 _most_starts(context, "4", three, depths[3]),
             ]
-        for gate, run in (
-            (f"{prefix}L=2, 2l heads", TWO_LAYERS_HEADS),
-            (prefix + UNIFORM, ONE_LAYER["ic_tm"]),
-        ):
+        for gate, run in ((f"{prefix}L=2, 2l heads", TWO_LAYERS_HEADS), (prefix + UNIFORM, ONE_LAYER["ic_tm"])):
             gates.append(_guesses(context, "4", gate, run, split, CONTEXT, NEAR_CHANCE_IN_CONTEXT, OWN))
         yield from (gate if here else _elsewhere(gate) for gate in gates)
 
@@ -121,10 +115,7 @@ def speed(context: Results) -> Iterator[Gate]:
     There are gates at the published size, and at the middle setting.
     """
     for prefix, here in _settings(context):
-        for start, kind, comparison in (
-            ("", CORRECTED, FOUR_LAYERS),
-            (PUBLISHED_START, STATED, FOUR_LAYERS_PUBLISHED),
-        ):
+        for start, kind, comparison in (("", CORRECTED, FOUR_LAYERS), (PUBLISHED_START, STATED, FOUR_LAYERS_PUBLISHED)):
             name = f"{prefix}L=4 over L=3{start}"
             gate = evidence.gate(context, "5", name, comparison, below(1.0), FIGURE_7, kind=kind)
             yield gate if here else _elsewhere(gate)
@@ -164,14 +155,12 @@ def attention(context: Results) -> Iterator[Gate]:
     templates attention becomes more like the construction (DEP-A1)."""
     yield evidence.gate(context, "9", "layer 2", RIGHT_PAIR, at_least(MOST_IN_RIGHT_PAIR), FIGURE_3)
     for layer, comparison in LIKENESS.items():
-        yield evidence.gate(
-            context, "9", f"templates, layer {layer}", comparison, above(0.0), FIGURE_3, kind=OWN
-        )
+        yield evidence.gate(context, "9", f"templates, layer {layer}", comparison, above(0.0), FIGURE_3, kind=OWN)
 
 
 def _reaches(
     context: Results, claim: str, gate: str, run: str, split: str, bar: tuple[Condition, ...], kind: str = STATED
-) -> Gate:  # fmt: skip
+) -> Gate:
     return evidence.gate(context, claim, gate, ENDED[run, split, OUTPUTS], bar, FIGURE_2, kind=kind)
 
 

@@ -35,17 +35,27 @@ def _maps(context: Results, probes: list[str], name: str) -> Figure:
     table = context.table("attention").filter(pl.col("probe").is_in(probes), head=0)
     if not table.height:
         return empty(name, "the runs of this figure train nothing at this scale")
-    first = (pl.col("replica") == pl.col("replica").first().over("probe", "source")) | pl.col(
-        "replica"
-    ).is_null()
+    first = (pl.col("replica") == pl.col("replica").first().over("probe", "source")) | pl.col("replica").is_null()
     largest = pl.col("weight").max().over("probe", "source", "layer")
     data = (
         table.filter(first)
         .with_columns(pl.when(largest > 0).then(pl.col("weight") / largest).otherwise(0.0).alias("share"))
-        .select("probe", "run", "source", "replica", "learned", "layer", "query", "key", "query_token",
-                "key_token", "weight", "share")
+        .select(
+            "probe",
+            "run",
+            "source",
+            "replica",
+            "learned",
+            "layer",
+            "query",
+            "key",
+            "query_token",
+            "key_token",
+            "weight",
+            "share",
+        )
         .sort("probe", "layer", "source", "query", "key")
-    )  # fmt: skip
+    )
     rows, words = [], []
     for probe in probes:
         part = data.filter(probe=probe)
@@ -59,12 +69,8 @@ def _maps(context: Results, probes: list[str], name: str) -> Figure:
             title = alt.TitleParams(probe, fontSize=14, offset=4)
             rows.append(alt.hconcat(*drawn, spacing=22, title=title))
             words += _sentences(part, probe)
-    title = alt.TitleParams(
-        name, subtitle=[SCALED, "Last layer: its last query alone, which is all that is read"]
-    )
-    description = (
-        f"{name}: share of the map's largest weight that each query puts on each key. {'. '.join(words)}."
-    )
+    title = alt.TitleParams(name, subtitle=[SCALED, "Last layer: its last query alone, which is all that is read"])
+    description = f"{name}: share of the map's largest weight that each query puts on each key. {'. '.join(words)}."
     figure = alt.vconcat(*rows, spacing=20).resolve_scale(color="shared")
     return figure.properties(title=title, description=description), data
 
@@ -73,9 +79,7 @@ def _map(frame: pl.DataFrame, probe: str, layer: int, source: str) -> Any:
     """Draw a map, keys below each other, queries beside each other, as in the columns of the paper."""
     failed = source == TRAINED and not frame["learned"].all()
     drawn_of = f"{source}, unsolved" if failed else source
-    title = alt.TitleParams(
-        [f"layer {layer},", drawn_of], fontSize=charts.SIZE, fontWeight="normal", offset=4
-    )
+    title = alt.TitleParams([f"layer {layer},", drawn_of], fontSize=charts.SIZE, fontWeight="normal", offset=4)
     drawn = attention_map(
         frame,
         probe,
@@ -115,19 +119,27 @@ def agreement(context: Results) -> Figure:
     named = pl.struct("task", "heads", "init", "optimizer").map_elements(shape_name, return_dtype=pl.String)
     table = table.with_columns(named.alias("name"))
     more = [  # where runs of one name differ in it
-        pl.when(pl.col(column).n_unique().over("name") > 1)
-        .then(pl.format(words, column))
-        .otherwise(pl.lit(""))
+        pl.when(pl.col(column).n_unique().over("name") > 1).then(pl.format(words, column)).otherwise(pl.lit(""))
         for column, words in (("k", ", k={}"), ("readout", ", classifier {}"))
     ]
     where = pl.format("{}{}{}: layer {}", "name", *more, "layer")
     long = table.select(
-        where.alias("where"), "run", "task", "layers", "layer", "head", "replica", "learned",
-        pl.col("cosine_start").alias("at the start"), pl.col("cosine").alias("trained"),
+        where.alias("where"),
+        "run",
+        "task",
+        "layers",
+        "layer",
+        "head",
+        "replica",
+        "learned",
+        pl.col("cosine_start").alias("at the start"),
+        pl.col("cosine").alias("trained"),
     ).unpivot(
-        ["at the start", "trained"], index=["where", "run", "task", "layers", "layer", "head", "replica", "learned"],
-        variable_name="when", value_name="cosine",
-    )  # fmt: skip
+        ["at the start", "trained"],
+        index=["where", "run", "task", "layers", "layer", "head", "replica", "learned"],
+        variable_name="when",
+        value_name="cosine",
+    )
     data = long.sort("task", "layers", "run", "layer", "head", "replica", "when")
     order = list(dict.fromkeys(data["where"].to_list()))
     colours = alt.Scale(domain=["at the start", "trained"], range=[charts.GREY, charts.BLUE])
@@ -137,14 +149,7 @@ def agreement(context: Results) -> Figure:
         y=alt.Y("where:N", title=None, sort=order, axis=alt.Axis(labelLimit=360, grid=True, ticks=False)),
         color=alt.Color("when:N", title=None, scale=colours, legend=alt.Legend(orient="top")),
         shape=alt.Shape("when:N", title=None, scale=shapes),
-        tooltip=[
-            "where:N",
-            "when:N",
-            "replica:O",
-            "head:O",
-            "learned:N",
-            alt.Tooltip("cosine:Q", format=".3f"),
-        ],
+        tooltip=["where:N", "when:N", "replica:O", "head:O", "learned:N", alt.Tooltip("cosine:Q", format=".3f")],
     )
     points = alt.layer(
         base.transform_filter("datum.learned").mark_point(filled=True, size=55, opacity=0.8),

@@ -85,9 +85,7 @@ def medians(curves: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
         for statistic, suffix in (("median", ""), ("min", "_least"), ("max", "_most"))
     ]
     models = pl.col(ACCURACY).is_not_null().sum().alias("models")
-    by_step = (
-        rows.group_by("run", "split", "lr", "step").agg(*statistics, models).filter(pl.col("models") > 0)
-    )
+    by_step = rows.group_by("run", "split", "lr", "step").agg(*statistics, models).filter(pl.col("models") > 0)
     label = pl.col("run").replace_strict(names, return_dtype=pl.String).alias("label")
     return by_step.with_columns(label).sort("label", "step")
 
@@ -96,9 +94,7 @@ def chances(summary: pl.DataFrame) -> list[tuple[str, float]]:
     """Return the levels of guessing that the panels draw, with their names."""
     levels = [(CHANCE, "chance"), (CHANCE_CONTEXT, "chance_context")]
     return [
-        (name, value)
-        for name, column in levels
-        for value in summary[column].drop_nulls().unique().sort().to_list()
+        (name, value) for name, column in levels for value in summary[column].drop_nulls().unique().sort().to_list()
     ]
 
 
@@ -110,13 +106,7 @@ def sizes(summary: pl.DataFrame, runs: list[str]) -> list[str]:
     counts = sorted(set(rows.group_by("run").len()["len"].to_list()))
     models = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     first = rows.row(0, named=True)
-    size = (
-        f"{first['sequences']} sequences"
-        if first["task"] == "sc"
-        else f"length {first['l']}"
-        if first["l"]
-        else ""
-    )
+    size = f"{first['sequences']} sequences" if first["task"] == "sc" else f"length {first['l']}" if first["l"] else ""
     shape = ", ".join(part for part in (f"k = {first['k']}" if first["k"] else "", size) if part)
     plural = "model" if models == "1" else "models"
     lost = rows["diverged_at"].is_not_null().sum()
@@ -144,7 +134,7 @@ def pair(data: pl.DataFrame, labels: dict[str, int], guesses: list[tuple[str, fl
 
 def _panel(
     data: pl.DataFrame, column: str, labels: dict[str, int], guesses: list[tuple[str, float]], highest: float, name: str
-) -> Any:  # fmt: skip
+) -> Any:
     colours, dashes = scales(labels)
     axis = alt.Axis(minExtent=30, **({"values": [0, 0.5, 1]} if column == ACCURACY else {"tickCount": 5}))
     y = alt.Y(f"{column}:Q", title=name, scale=alt.Scale(domain=[0, highest], nice=False), axis=axis)
@@ -152,12 +142,7 @@ def _panel(
     x = alt.X("step:Q", title=STEPS, axis=along, scale=alt.Scale(nice=False))
     columns = 4 if max(map(len, labels)) < 16 else 2
     legend = alt.Legend(
-        orient="top",
-        symbolType="stroke",
-        symbolSize=500,
-        symbolStrokeWidth=2,
-        symbolOpacity=1,
-        columns=columns,
+        orient="top", symbolType="stroke", symbolSize=500, symbolStrokeWidth=2, symbolOpacity=1, columns=columns
     )
     colour = alt.Color("label:N", title=None, sort=list(labels), scale=colours, legend=legend)
     dash = alt.StrokeDash("label:N", title=None, sort=list(labels), scale=dashes, legend=legend)
@@ -166,10 +151,7 @@ def _panel(
         y=alt.Y(f"{column}_least:Q", title=name), y2=f"{column}_most:Q", color=colour
     )
     lines = base.mark_line(strokeWidth=2, clip=True).encode(
-        y=y,
-        color=colour,
-        strokeDash=dash,
-        tooltip=["label:N", "step:Q", alt.Tooltip(f"{column}:Q", format=".3f")],
+        y=y, color=colour, strokeDash=dash, tooltip=["label:N", "step:Q", alt.Tooltip(f"{column}:Q", format=".3f")]
     )
     drawn: list[Any] = []
     for what, value in guesses:

@@ -20,9 +20,7 @@ SIGN, ANSWER, TOKEN = "response sign", "answer", "question token"
 def fig1(context: Results) -> Figure:
     """Sequences of every task as tiles, with the label and why it is the label."""
     name = "Examples of the tasks (Table 1, Figure 1)"
-    table = context.table("examples").sort(
-        pl.col("task").replace_strict({t: i for i, t in enumerate(TASKS)}), "number"
-    )
+    table = context.table("examples").sort(pl.col("task").replace_strict({t: i for i, t in enumerate(TASKS)}), "number")
     if not table.height:
         return empty(name, "no dataset was made")
     panels, parts, words = [], [], []
@@ -30,12 +28,8 @@ def fig1(context: Results) -> Figure:
         frame = _tiles(rows)
         parts.append(frame.with_columns(pl.lit(task).alias("task")))
         panels.append(_panel(frame, rows, TASKS[str(task)]))
-        words += [
-            f"{TASKS[str(task)]}: {row['text']} gives {row['answer']}" for row in rows.iter_rows(named=True)
-        ]
-    title = alt.TitleParams(
-        name, subtitle="Letters: question tokens; =: response sign; digits: answers; → label"
-    )
+        words += [f"{TASKS[str(task)]}: {row['text']} gives {row['answer']}" for row in rows.iter_rows(named=True)]
+    title = alt.TitleParams(name, subtitle="Letters: question tokens; =: response sign; digits: answers; → label")
     figure = alt.vconcat(*panels, spacing=8).resolve_scale(color="shared")
     return figure.properties(title=title, description=f"{name}. {'; '.join(words)}."), pl.concat(parts)
 
@@ -47,9 +41,7 @@ def _tiles(rows: pl.DataFrame) -> pl.DataFrame:
         for position, token in enumerate(row["text"]):
             kind = SIGN if token == "=" else ANSWER if token.isdigit() else TOKEN
             tiles.append({"line": line, "position": position, "token": token, "kind": kind})
-    return pl.DataFrame(
-        tiles, schema={"line": pl.Int32, "position": pl.Int32, "token": pl.String, "kind": pl.String}
-    )
+    return pl.DataFrame(tiles, schema={"line": pl.Int32, "position": pl.Int32, "token": pl.String, "kind": pl.String})
 
 
 def _panel(frame: pl.DataFrame, rows: pl.DataFrame, name: str) -> Any:
@@ -72,16 +64,17 @@ def _panel(frame: pl.DataFrame, rows: pl.DataFrame, name: str) -> Any:
     colours = alt.Scale(domain=[TOKEN, SIGN, ANSWER], range=["#D6EAF8", "#E5E5E5", "#FBE3C0"])
     legend = alt.Legend(orient="top", symbolType="square", symbolSize=200)
     tiles = places.mark_rect(cornerRadius=2).encode(
-        x=across, x2="x2:Q", y=alt.Y("y:Q", **down), y2="y2:Q",
+        x=across,
+        x2="x2:Q",
+        y=alt.Y("y:Q", **down),
+        y2="y2:Q",
         color=alt.Color("kind:N", title=None, scale=colours, legend=legend),
-    )  # fmt: skip
+    )
     letters = places.mark_text(color=charts.INK, fontSize=min(charts.SIZE, size - 4)).encode(
         x=alt.X("middle:Q", **axis), y=alt.Y("center:Q", **down), text="token:N"
     )
     ends = alt.Chart(labels).transform_calculate(
-        x=f"datum.end * {size} + 8",
-        y=f"datum.line * {ROW} + {TILE / 2}",
-        below=f"datum.line * {ROW} + {TILE + 11}",
+        x=f"datum.end * {size} + 8", y=f"datum.line * {ROW} + {TILE / 2}", below=f"datum.line * {ROW} + {TILE + 11}"
     )
     label = ends.mark_text(align="left", fontWeight="bold", color=charts.VERMILLION).encode(
         x=alt.X("x:Q", **axis), y=alt.Y("y:Q", **down), text="label:N"

@@ -37,10 +37,7 @@ APART = {
     **dict.fromkeys(CONTEXTUAL_ADAM.values(), "Adam"),
 }
 OUTPUTS, CONTEXT = "all outputs", "the context's answers"
-OTHERS = {
-    "unseen_token": "all outputs, unseen tokens",
-    "unseen_repetition": "all outputs, AAA of other tokens",
-}
+OTHERS = {"unseen_token": "all outputs, unseen tokens", "unseen_repetition": "all outputs, AAA of other tokens"}
 LOOKS = {
     OUTPUTS: (charts.BLUE, "circle"),
     CONTEXT: (charts.VERMILLION, "triangle-up"),
@@ -68,10 +65,7 @@ def fig2(context: Results) -> Figure:
         words.append(f"{common.TASKS[task]}: {common.ends(parts[-1], labels)}")
     if not parts:
         return charts.empty("Accuracy and loss by depth (Figure 2)", "no run of this figure was trained")
-    title = alt.TitleParams(
-        "Accuracy and loss by depth (Figure 2)",
-        subtitle=common.BANDS,
-    )
+    title = alt.TitleParams("Accuracy and loss by depth (Figure 2)", subtitle=common.BANDS)
     description = f"Accuracy and loss against steps of training, by number of layers. {'. '.join(words)}."
     return common.shared(alt.vconcat(*rows, spacing=24), title, description), pl.concat(parts)
 
@@ -85,22 +79,27 @@ def final_accuracy(context: Results) -> Figure:
     if not table.height:
         return charts.empty(name, "no run was trained")
     among = (
-        pl.when(other).then(pl.col("split").replace(OTHERS))
-        .when(pl.col("among") == "context").then(pl.lit(CONTEXT))
-    )  # fmt: skip
+        pl.when(other).then(pl.col("split").replace(OTHERS)).when(pl.col("among") == "context").then(pl.lit(CONTEXT))
+    )
     depth = pl.col("layers").map_elements(common.layers, return_dtype=pl.String)
     several = pl.len().over("task", "layers", "split", "among", "experiment") > 1  # of another k, l or N
     size = (
-        pl.when(task="sc").then(pl.format("{}, N={}", depth, "sequences"))
-        .when(task="tm").then(pl.format("{}, l={}", depth, "l"))
+        pl.when(task="sc")
+        .then(pl.format("{}, N={}", depth, "sequences"))
+        .when(task="tm")
+        .then(pl.format("{}, l={}", depth, "l"))
         .otherwise(pl.format("{}, k={}", depth, "k"))
-    )  # fmt: skip
+    )
     apart = pl.col("run").replace_strict(APART, default=None, return_dtype=pl.String)
     row = (
-        pl.when(apart.is_not_null(), task="sc").then(pl.format("{}, {}, N={}", depth, apart, "sequences"))
-        .when(apart.is_not_null()).then(pl.format("{}, {}", depth, apart))
-        .when(several).then(size).otherwise(depth)
-    )  # fmt: skip
+        pl.when(apart.is_not_null(), task="sc")
+        .then(pl.format("{}, {}, N={}", depth, apart, "sequences"))
+        .when(apart.is_not_null())
+        .then(pl.format("{}, {}", depth, apart))
+        .when(several)
+        .then(size)
+        .otherwise(depth)
+    )
     data = table.select(
         pl.col("task").replace_strict(common.TASKS),
         *("run", "layers", "value", "lo", "hi", "interval", "n", "chance", "confidence"),
@@ -138,14 +137,9 @@ def _by_depth(data: pl.DataFrame) -> Any:
     x = alt.X("value:Q", title=axis, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(values=charts.UNIT))
     base = alt.Chart(data).encode(
         y=alt.Y(
-            "row:N",
-            title=None,
-            sort=data["row"].to_list(),
-            axis=alt.Axis(labelLimit=300, ticks=False, domain=False),
+            "row:N", title=None, sort=data["row"].to_list(), axis=alt.Axis(labelLimit=300, ticks=False, domain=False)
         ),
-        yOffset=alt.YOffset(
-            "among:N", sort=list(LOOKS), scale=alt.Scale(domain=list(LOOKS), paddingOuter=0.5)
-        ),
+        yOffset=alt.YOffset("among:N", sort=list(LOOKS), scale=alt.Scale(domain=list(LOOKS), paddingOuter=0.5)),
         tooltip=["task:N", "row:N", "among:N", alt.Tooltip("value:Q", format=".3f"), "n:Q", "interval:N"],
     )
     return alt.layer(
@@ -174,9 +168,7 @@ def learning_rates(context: Results) -> Figure:
         name,
         subtitle=[
             "Median over models at the end of training; rings: the chosen rate, by the same rule at every depth",
-            f"{lost} models diverged; a rate at which half of them did has no mark"
-            if lost
-            else "No model diverged",
+            f"{lost} models diverged; a rate at which half of them did has no mark" if lost else "No model diverged",
         ],
     )
     summary = "; ".join(
@@ -206,13 +198,7 @@ def _by_rate(data: pl.DataFrame) -> Any:
         ),
         color=alt.Color("depth:N", title=None, scale=scale, legend=alt.Legend(orient="top")),
         detail=["run:N", "sequences:O"],
-        tooltip=[
-            "run:N",
-            "sequences:O",
-            "lr:Q",
-            alt.Tooltip("training_loss:Q", format=".3f"),
-            "n_diverged:Q",
-        ],
+        tooltip=["run:N", "sequences:O", "lr:Q", alt.Tooltip("training_loss:Q", format=".3f"), "n_diverged:Q"],
     )
     rings = base.transform_filter("datum.chosen").mark_point(filled=False, size=170, strokeWidth=2)
     points = base.mark_point(filled=True, size=40, opacity=1)

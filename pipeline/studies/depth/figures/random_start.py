@@ -36,9 +36,7 @@ def random_start(context: Results) -> Figure:
         .unique("where", keep="first", maintain_order=True)
     )
     base = alt.Chart(data).encode(
-        y=alt.Y(
-            "where:N", title=None, sort=data["where"].to_list(), axis=alt.Axis(labelLimit=340, ticks=False)
-        )
+        y=alt.Y("where:N", title=None, sort=data["where"].to_list(), axis=alt.Axis(labelLimit=340, ticks=False))
     )
     x = alt.X(
         "share:Q",

@@ -46,9 +46,7 @@ def read(pattern_BxHxTxT: Floats, layer: int, layers: int) -> Floats:
     return pattern_BxHxTxT[..., -1:] if layer == layers - 1 else pattern_BxHxTxT
 
 
-def _agreement(
-    run: runs.Run, corpus: runs.Corpus, maps: list[Floats], start: list[Floats]
-) -> Iterator[dict[str, Any]]:
+def _agreement(run: runs.Run, corpus: runs.Corpus, maps: list[Floats], start: list[Floats]) -> Iterator[dict[str, Any]]:
     built = constructed(run.task, run.shape["k"], run.shape["l"], run.spec.layers, corpus.ids_BxT)
     block_T = tasks.blocks(run.task, run.shape["k"], run.shape["l"])
     context_T = block_T < block_T[-1]
@@ -56,22 +54,14 @@ def _agreement(
         last = layer == run.spec.layers - 1
         target = built[layer]
         for head in range(pattern.shape[1]):
-            row: dict[str, Any] = {
-                "layer": layer + 1,
-                "head": head,
-                "last_layer": last,
-                "n_sequences": len(pattern),
-            }
+            row: dict[str, Any] = {"layer": layer + 1, "head": head, "last_layer": last, "n_sequences": len(pattern)}
             for name, source in (("cosine", pattern), ("cosine_start", start[layer])):
                 ours = read(source, layer, run.spec.layers)[:, head]
                 row[name] = None if target is None else _cosine(ours, read(target, layer, run.spec.layers))
             row |= {"right_example": None, "right_example_all": None}
             if last and run.task != "tm":
                 weight_BxT = pattern[:, head, :, -1]
-                for name, keys in (
-                    ("right_example", context_T),
-                    ("right_example_all", np.full_like(context_T, True)),
-                ):
+                for name, keys in (("right_example", context_T), ("right_example_all", np.full_like(context_T, True))):
                     seen = np.where(keys, weight_BxT, -1.0)
                     hit = (block_T[seen.argmax(1)] == corpus.right_B) & (seen.max(1) > 0)
                     row[name] = float(hit.mean())
@@ -87,9 +77,7 @@ def _cosine(ours_BxTxQ: Floats, target_BxTxQ: Floats) -> float | None:
     return float(np.divide(product, scale, out=np.zeros_like(product), where=scale > 0).mean())
 
 
-def constructed(
-    task: str, k: int, l: int, layers: int, ids_BxT: NDArray[np.int64]  # noqa: E741
-) -> list[Floats | None]:  # fmt: skip
+def constructed(task: str, k: int, l: int, layers: int, ids_BxT: NDArray[np.int64]) -> list[Floats | None]:
     """Return attention (B, T, T) of the construction of the task in every layer; None where there is none.
 
     Indices are (key, query). Maps of the last layer are right at the last query only.
@@ -121,13 +109,13 @@ def constructed(
     return maps
 
 
-def _no_answers(equal_BxTxT: NDArray[np.bool_], task: str, l: int, block_T: NDArray[np.int64]) -> Any:  # noqa: E741
+def _no_answers(equal_BxTxT: NDArray[np.bool_], task: str, l: int, block_T: NDArray[np.int64]) -> Any:
     """Return the map without the answers, which are equal to themselves but are no question tokens."""
     within = np.arange(len(block_T)) - np.searchsorted(block_T, block_T)
     return equal_BxTxT & (within < l if task == "ic_tm" else np.full(len(block_T), True))
 
 
-def _exchange(k: int, l: int) -> Floats:  # noqa: E741
+def _exchange(k: int, l: int) -> Floats:
     """Return the attention (T, T) of layer 2 of Theorem 6.
 
     Every answer goes to the other columns of its example and to the last column, column r of the query to

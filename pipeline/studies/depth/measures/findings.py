@@ -19,10 +19,7 @@ EDGES = {"lowest": "the lowest", "highest": "the highest", "only": "the only one
 
 def table(sentences: Sentences) -> list[pl.DataFrame]:
     """Return the table of ``sentences``, a row for each topic."""
-    rows = [
-        {"topic": topic, "leads": topic.startswith(LEADING), "finding": sentence}
-        for topic, sentence in sentences
-    ]
+    rows = [{"topic": topic, "leads": topic.startswith(LEADING), "finding": sentence} for topic, sentence in sentences]
     return [pl.DataFrame(rows)] if rows else []
 
 
@@ -31,17 +28,10 @@ def of_chains(accuracy: pl.DataFrame, summary: pl.DataFrame) -> Sentences:
     rows = accuracy.filter(split=JUDGED["nested"], among="outputs")
     if not rows.height:
         return
-    solved = (
-        rows.filter(pl.col("n_solved") > 0)
-        .group_by("hops")
-        .agg(pl.col("layers").unique().sort())
-        .sort("hops")
-    )
+    solved = rows.filter(pl.col("n_solved") > 0).group_by("hops").agg(pl.col("layers").unique().sort()).sort("hops")
     none = sorted({*rows["hops"].to_list()} - {*solved["hops"].to_list()})
     steps, most = summary["steps"][0], max(rows["n"].to_list())
-    depths = "; ".join(
-        f"{_hops(hops)} at {', '.join(map(str, layers))} layers" for hops, layers in solved.iter_rows()
-    )
+    depths = "; ".join(f"{_hops(hops)} at {', '.join(map(str, layers))} layers" for hops, layers in solved.iter_rows())
     lost = f"{' and '.join(map(_hops, none))} at no depth" if none else ""
     yield (
         "hops",
@@ -51,11 +41,7 @@ def of_chains(accuracy: pl.DataFrame, summary: pl.DataFrame) -> Sentences:
             f"more) for {'; '.join(part for part in (depths, lost) if part)}."
         ),
     )
-    dead = (
-        summary.group_by("layers")
-        .agg(pl.col("heads_dead").sum() / pl.col("heads_total").sum())
-        .sort("layers")
-    )
+    dead = summary.group_by("layers").agg(pl.col("heads_dead").sum() / pl.col("heads_total").sum()).sort("layers")
     shares = ", ".join(f"{layers} layers {share:.0%}" for layers, share in dead.iter_rows())
     yield "dead heads", f"Heads of nested lookups that read nothing when training ends: {shares}."
 

@@ -134,9 +134,21 @@ def _read(context: Inputs, name: str) -> Run:
     lr, replica = header["lr"], header["streams"]
     diverged = {int(model): step for model, step in header["diverged"].items()}
     run = Run(
-        name, entry, attention_only.Spec(**header["spec"]), shape, len(frame["candidates"][0]), classes, distinct,
-        corpora, lr, replica, diverged, context.curves(name), np.zeros(len(lr), bool), pl.DataFrame(),
-    )  # fmt: skip
+        name,
+        entry,
+        attention_only.Spec(**header["spec"]),
+        shape,
+        len(frame["candidates"][0]),
+        classes,
+        distinct,
+        corpora,
+        lr,
+        replica,
+        diverged,
+        context.curves(name),
+        np.zeros(len(lr), bool),
+        pl.DataFrame(),
+    )
     chosen, rates = _choose(run)
     return Run(**(vars(run) | {"chosen": chosen, "rates": rates}))
 
@@ -170,10 +182,14 @@ def _choose(run: Run) -> tuple[NDArray[np.bool_], pl.DataFrame]:
         best = min(medians, key=lambda lr: medians[lr])
         rates = list(medians)
         place = (
-            "only" if len(rates) == 1
-            else "lowest" if best == rates[0]
-            else "highest" if best == rates[-1] else "inside"
-        )  # fmt: skip
+            "only"
+            if len(rates) == 1
+            else "lowest"
+            if best == rates[0]
+            else "highest"
+            if best == rates[-1]
+            else "inside"
+        )
         chosen[of[best]] = True
         for lr, models in of.items():
             finite = accuracy[models][~np.isnan(accuracy[models])]
@@ -232,7 +248,5 @@ def patterns(
 ) -> list[NDArray[np.float64]]:
     """Return attention of every layer, (B, H, T, T) with indices (key, query), of one model, replica axis of 1."""
     names = [f"blocks.{layer}.attn.pattern" for layer in range(run.spec.layers)]
-    _, recorded = attention_only.forward(
-        run.spec, weights, table, torch.from_numpy(ids_BxT)[None], record=names
-    )
+    _, recorded = attention_only.forward(run.spec, weights, table, torch.from_numpy(ids_BxT)[None], record=names)
     return [recorded[name][0].double().numpy() for name in names]

@@ -150,9 +150,7 @@ def add_steps(found: Measurements, comparison: Comparison, first: pl.DataFrame, 
     """
     if comparison.paired:
         replicas = set(first["replica"]) & set(second["replica"])
-        first, second = (
-            part.filter(pl.col("replica").is_in(replicas)).sort("replica") for part in (first, second)
-        )
+        first, second = (part.filter(pl.col("replica").is_in(replicas)).sort("replica") for part in (first, second))
     slow = any(2 * part["steps_to_95"].null_count() >= part.height for part in (first, second))
     first_steps, second_steps = (steps_to_95(part.clear() if slow else part) for part in (first, second))
     left_out = first.height + second.height if slow else 0

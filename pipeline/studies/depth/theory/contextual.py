@@ -43,7 +43,7 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
     return theory.rows("depth", theory_id, THEOREM_6, checks)
 
 
-def every_context(k: int, l: int, tokens: int, answers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # noqa: E741
+def every_context(k: int, l: int, tokens: int, answers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return all contexts of k examples with every query of one of their templates, and the answers.
 
     The source is section 4.4. The query may be an example's sequence again.

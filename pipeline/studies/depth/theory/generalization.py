@@ -124,9 +124,7 @@ def _errata(length: int) -> Iterator[dict[str, Any]]:
             "comparison": "beyond" if form == "printed" else "within",
             "bound": 0.0,
             "tolerance": 0.0,
-            "detail": ""
-            if form == "printed"
-            else "so the last column holds M M w, which differs between templates",
+            "detail": "" if form == "printed" else "so the last column holds M M w, which differs between templates",
             "erratum": ENCODING,
             "form": form,
         }

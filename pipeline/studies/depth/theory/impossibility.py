@@ -25,9 +25,7 @@ from schemas import theory
 EXACT = 1e-9  # an identity holds where what is left is below this share of the largest entry
 
 # Questions 0 and 1, the sign 2, answers 3 and 4 (section 13.1); the first two ask for answer 3, the others for 4.
-TOY = np.array(
-    [[0, 2, 3, 1, 2, 4, 0, 2], [0, 2, 4, 1, 2, 3, 1, 2], [0, 2, 4, 1, 2, 3, 0, 2], [0, 2, 3, 1, 2, 4, 1, 2]]
-)
+TOY = np.array([[0, 2, 3, 1, 2, 4, 0, 2], [0, 2, 4, 1, 2, 3, 1, 2], [0, 2, 4, 1, 2, 3, 0, 2], [0, 2, 3, 1, 2, 4, 1, 2]])
 TOY_SIDES = np.array([1, 1, -1, -1])
 # The same with the questions in the other order as well: all there is of two questions and two answers.
 ALL_TOY = np.concatenate([TOY, TOY[:, [3, 4, 5, 0, 1, 2, 6, 7]]])
@@ -83,9 +81,7 @@ def residual(weights: NDArray, outputs: NDArray[np.float64]) -> float:
     return float((np.abs(terms.sum(1)).max(1) / np.abs(terms).max((1, 2))).max())
 
 
-def _random(
-    entry: Any, heads: int, ids: NDArray, theory_id: str, seed: int, attention: str = "relu"
-) -> Model:
+def _random(entry: Any, heads: int, ids: NDArray, theory_id: str, seed: int, attention: str = "relu") -> Model:
     inputs, length = int(ids.max()) + 1, ids.shape[1]
     rng = stream(seed, "depth", theory_id, attention, heads, inputs, length)
     return constructions.random_models(rng, entry.models, heads, inputs, length, attention)
@@ -208,8 +204,7 @@ def _templates(entry: Any, heads: int, theory_id: str, seed: int) -> Iterator[di
 def _occurrences(entry: Any) -> Iterator[dict[str, Any]]:
     sets = [each for length in entry.lengths for each in _sets(length, entry.tokens)]
     counts = [
-        np.abs((each[:, :-1, None] == np.arange(entry.tokens)).sum(0) - len(each) / entry.tokens)
-        for each in sets
+        np.abs((each[:, :-1, None] == np.arange(entry.tokens)).sum(0) - len(each) / entry.tokens) for each in sets
     ]
     yield {
         "check": "occurrences",
@@ -294,9 +289,11 @@ def _softmax(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     residuals = []
     for first, second in itertools.combinations(range(len(sets)), 2):
         side = np.concatenate(
-            [np.full(len(each), (len(sets[second]) if i == first else -len(sets[first])) * (i in (first, second)))
-             for i, each in enumerate(sets)]
-        )  # fmt: skip
+            [
+                np.full(len(each), (len(sets[second]) if i == first else -len(sets[first])) * (i in (first, second)))
+                for i, each in enumerate(sets)
+            ]
+        )
         residuals.append(residual(side * normalisers, outputs))
     yield {
         "check": "softmax-residual-templates",

@@ -38,11 +38,7 @@ def _attention(W: NDArray[np.float64], ids: NDArray) -> NDArray[np.float64]:
     """Return the pattern of one head on inputs of the gadgets' shape, (N, T, T)."""
     d = TOKENS + LENGTH
     spec = model.Spec(1, (1,), "relu", d, LENGTH, TOKENS, TOKENS, "task")
-    weights = {
-        "blocks.0.W": W[None, None],
-        "blocks.0.V": np.eye(d)[None, None],
-        "head.W": np.eye(d, TOKENS)[None],
-    }
+    weights = {"blocks.0.W": W[None, None], "blocks.0.V": np.eye(d)[None, None], "head.W": np.eye(d, TOKENS)[None]}
     return Model(spec, weights).run(ids, [PATTERN])[1][PATTERN][0, :, 0]
 
 
@@ -115,9 +111,7 @@ def _memorizing(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any
     for count in sorted({entry.sequences // 10, entry.sequences}):
         rng = stream(seed, "depth", theory_id, "sequences", count)
         sample = tasks.classification(rng, count, entry.tokens, 6)
-        yield _memorized(
-            f"memorize-{count}", "random sequences", sample.ids_NxT, sample.label_N, entry.tokens
-        )
+        yield _memorized(f"memorize-{count}", "random sequences", sample.ids_NxT, sample.label_N, entry.tokens)
 
 
 def _memorized(name: str, which: str, ids: NDArray, labels: NDArray, tokens: int) -> dict[str, Any]:

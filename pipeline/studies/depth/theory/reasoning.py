@@ -38,9 +38,7 @@ def every_question(k: int, questions: int, answers: int) -> tuple[NDArray[np.int
     ids, labels = [], []
     for keys in itertools.permutations(range(questions), k):
         for given in itertools.permutations(range(questions + 1, questions + 1 + answers), k):
-            context = [
-                token for pair in zip(keys, given, strict=True) for token in (pair[0], questions, pair[1])
-            ]
+            context = [token for pair in zip(keys, given, strict=True) for token in (pair[0], questions, pair[1])]
             for question, answer in zip(keys, given, strict=True):
                 ids.append([*context, question, questions])
                 labels.append(answer)
@@ -61,9 +59,7 @@ def every_chain(links: int, entities: int) -> tuple[NDArray[np.int64], NDArray[n
     return np.array(ids), np.array(labels)
 
 
-def solved(
-    name: str, statement: str, size: str, built: Model, ids: NDArray, labels: NDArray
-) -> dict[str, Any]:
+def solved(name: str, statement: str, size: str, built: Model, ids: NDArray, labels: NDArray) -> dict[str, Any]:
     """Return a row on the share of inputs that ``built`` gets right, which is to be exactly 1."""
     outputs, _ = built.run(ids)
     return {
@@ -109,10 +105,7 @@ def _several_hops(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, A
     ids, labels = every_chain(CHAIN, ENTITIES)
     for merged in (False, True):
         description, suffix = (
-            (
-                "One layer that copies, then one that matches and copies at once for each hop, follow",
-                "-merged",
-            )
+            ("One layer that copies, then one that matches and copies at once for each hop, follow", "-merged")
             if merged
             else ("Copying and matching once for each hop, two layers each, follow", "")
         )

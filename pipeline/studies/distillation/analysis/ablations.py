@@ -8,14 +8,7 @@ import polars as pl
 from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
-from pipeline.studies.distillation.comparisons import (
-    ALL_PUPILS,
-    BY_TAU,
-    CFG3I_END,
-    CFG3I_SOON,
-    ON_OTHERS,
-    SHRINKING,
-)
+from pipeline.studies.distillation.comparisons import ALL_PUPILS, BY_TAU, CFG3I_END, CFG3I_SOON, ON_OTHERS, SHRINKING
 from pipeline.studies.distillation.measures import lessons
 from pipeline.studies.distillation.names import OTHER_PUPILS
 
@@ -52,9 +45,7 @@ def compare(found: Measurements, finals: Finals) -> None:
     lessons.add(found, CFG3I_SOON, *(final.get("half") for final in _ends(finals, of_cfg3i)))
 
 
-def _ends(
-    finals: Finals, runs: tuple[str, ...]
-) -> tuple[dict[str, lessons.Floats], dict[str, lessons.Floats]]:
+def _ends(finals: Finals, runs: tuple[str, ...]) -> tuple[dict[str, lessons.Floats], dict[str, lessons.Floats]]:
     """Return the accuracies at the shortest and at the longest horizon that was trained; nothing of a single one."""
     known = [finals[run] for run in runs if run in finals]
     return (known[0], known[-1]) if len(known) > 1 else ({}, {})

@@ -41,15 +41,12 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
 def _done(context: Inputs, teachers: pl.DataFrame) -> dict[int, int]:
     """Return the step at which each teacher that has learned first has the accuracy that says so."""
     reached = teachers.filter(
-        pl.col("accuracy") >= context.settings.solved,
-        pl.col("model").is_in(lessons.learned(context, teachers)),
+        pl.col("accuracy") >= context.settings.solved, pl.col("model").is_in(lessons.learned(context, teachers))
     )
     return dict(sorted(reached.group_by("model").agg(pl.col("step").min()).iter_rows()))
 
 
-def _compared(
-    found: Measurements, size: str, course: pl.DataFrame, models: pl.DataFrame, done: dict[int, int]
-) -> None:
+def _compared(found: Measurements, size: str, course: pl.DataFrame, models: pl.DataFrame, done: dict[int, int]) -> None:
     """Compare students when their teacher has learned. A student has its teacher's number."""
     steps = course["step"].unique().sort().to_list()
     ends = {model: min((s for s in steps if s >= step), default=steps[-1]) for model, step in done.items()}

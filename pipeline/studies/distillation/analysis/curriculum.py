@@ -66,11 +66,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
             ]
         )
         courses = pl.concat(
-            [
-                lessons.courses(context, run)
-                for run in (*CHECKED, *WARM_CHECKED, SOLO)
-                if run in context.runs()
-            ]
+            [lessons.courses(context, run) for run in (*CHECKED, *WARM_CHECKED, SOLO) if run in context.runs()]
         )
         first = chosen.filter(dataset=CANDIDATES, order=0)
         for size, run in OF_CHECKED.items():
@@ -80,9 +76,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
             for (size, arm), comparison in WARM_BEST_INSIDE.items():
                 finals = lessons.finals(courses.filter(run=OF_WARM_CHECKED[size]))
                 values, others = lessons.taught_by(warm, learned[WARMER], finals)
-                found.add(
-                    comparison, values["middle"], values[arm], excluded=others[arm], reason=lessons.UNLEARNED
-                )
+                found.add(comparison, values["middle"], values[arm], excluded=others[arm], reason=lessons.UNLEARNED)
         _peaks(found, by_run, summary, learned)
         _at_checkpoints(context, found, task, single, first.filter(pl.col("teacher").is_in(learned[TEACHER])))
     return {
@@ -95,9 +89,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     }
 
 
-def _students(
-    found: Measurements, size: str, own: pl.DataFrame, first: pl.DataFrame, learned: list[int]
-) -> None:
+def _students(found: Measurements, size: str, own: pl.DataFrame, first: pl.DataFrame, learned: list[int]) -> None:
     """Compare final accuracies by checkpoint, and what happens at the switch to the last one."""
     if not own.height:
         return
@@ -120,10 +112,7 @@ def _students(
 
 
 def _peaks(
-    found: Measurements,
-    courses: dict[str, pl.DataFrame],
-    summary: pl.DataFrame,
-    learned: dict[str, list[int]],
+    found: Measurements, courses: dict[str, pl.DataFrame], summary: pl.DataFrame, learned: dict[str, list[int]]
 ) -> None:
     """Compare how far correlations separate in the transition and at the end, and where their peak is."""
     samples: dict[str, list[dict[str, Any]]] = {}
@@ -139,11 +128,13 @@ def _peaks(
             peak = own.filter(pl.col("separation") == pl.col("separation").max()).row(0, named=True)
             samples[run].append(
                 {
-                    "peak": max(inside["separation"], default=np.nan), "end": top["separation"][-1],
-                    "at": accuracy.get(peak["step"], CHANCE), "degree": peak["degree"],
+                    "peak": max(inside["separation"], default=np.nan),
+                    "end": top["separation"][-1],
+                    "at": accuracy.get(peak["step"], CHANCE),
+                    "degree": peak["degree"],
                     "single": own.filter(degree=1)["separation"].max(),
                 }
-            )  # fmt: skip
+            )
     schema = dict.fromkeys(("peak", "end", "at", "degree", "single"), pl.Float64)
     values = {run: pl.DataFrame(rows, schema=schema) for run, rows in samples.items()}
     left_out = {run: courses[run]["model"].n_unique() - len(learned[run]) for run in courses}
@@ -166,8 +157,6 @@ def _at_checkpoints(
         means = signs.group_by("model").agg(pl.col("correlation").mean())
         found.add(comparison, means["correlation"])
     middle = first.filter(arm="middle").select("teacher", "teacher_step").unique().sort("teacher")
-    softness = curriculum.softness(
-        context, TEACHER, task, dict(middle.iter_rows()), list(TEMPERATURES.values())
-    )
+    softness = curriculum.softness(context, TEACHER, task, dict(middle.iter_rows()), list(TEMPERATURES.values()))
     for arm, values in zip(TEMPERATURES, softness, strict=True):
         found.add(SOFTNESS[arm], values)

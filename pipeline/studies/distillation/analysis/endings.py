@@ -25,7 +25,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
             windows.summary(context, run, context.dataset(dataset), context.entry.sentences, context.entry.ngrams)
             for run, dataset in zip(GPT, ENDINGS, strict=True)
             if run in known
-        ]  # fmt: skip
+        ]
         stages = phases.phases(pl.concat([courses[run] for run in teachers]))
         summary = pl.concat(near)
         models = lessons.models(context, everything)
@@ -42,9 +42,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
             late = lessons.speed(sizes, context.run_header(run)["entry"]["steps"])
             lessons.add(found, ENDINGS_HEADS[spans], *(late or [None]))
         if run in ENDINGS_FLAT:
-            found.add(
-                ENDINGS_FLAT[run], windows.at_inflection(stages.filter(run=run), summary.filter(run=run))
-            )
+            found.add(ENDINGS_FLAT[run], windows.at_inflection(stages.filter(run=run), summary.filter(run=run)))
     return {
         "phases": stages,
         "ngram_summary": summary,

@@ -35,9 +35,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         near = [
             windows.summary(context, BERT, sentences, entry.sentences, entry.ngrams),
             _of_arms(
-                windows.summary(
-                    context, pupils, sentences, entry.sentences, entry.ngrams, _last(context, pupils)
-                )
+                windows.summary(context, pupils, sentences, entry.sentences, entry.ngrams, _last(context, pupils))
             ),
         ]
         steps = sorted({*_last(context, BERT), *_every(teachers, entry.probed), *_middles(stages, teachers)})
@@ -46,8 +44,11 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
             _of_arms(probe.table(context, pupils, task_fields, entry.probe, _last(context, pupils))),
         ]
         students = [lessons.courses(context, run) for run in (*CHOOSERS, *LONERS) if run in known]
-        chosen = [lessons.checkpoints(context, name, teachers) for name in (*CHOICES, ALONE)
-                  if context.dataset(name).filter(part="student").height]  # fmt: skip
+        chosen = [
+            lessons.checkpoints(context, name, teachers)
+            for name in (*CHOICES, ALONE)
+            if context.dataset(name).filter(part="student").height
+        ]
         summary, probed, everything = pl.concat(near), pl.concat(read), pl.concat([teachers, *students])
     found = Measurements(context)
     _teachers(found, stages, summary.filter(run=BERT), probed.filter(run=BERT))
@@ -89,10 +90,7 @@ def _teachers(found: Measurements, stages: pl.DataFrame, summary: pl.DataFrame, 
     robust, close, read = [], [], []
     for model, c1, start, end in stages.select("model", "c1", "p2_start", "p2_end").iter_rows():
         own = summary.filter(model=model).sort("step")
-        near, far = (
-            own.filter(measure="robust", ngram=windows.NARROW),
-            own.filter(measure="close", ngram=wide),
-        )
+        near, far = (own.filter(measure="robust", ngram=windows.NARROW), own.filter(measure="close", ngram=wide))
         robust.append(near["q50"][-1] / near["q50"].max())
         close.append(far["q50"][-1] / far.filter(step=c1)["q50"].item())
         if start is not None and end is not None:
@@ -111,11 +109,7 @@ def _teachers(found: Measurements, stages: pl.DataFrame, summary: pl.DataFrame, 
 
 
 def _choices(
-    context: Inputs,
-    found: Measurements,
-    stages: pl.DataFrame,
-    students: list[pl.DataFrame],
-    first: pl.DataFrame,
+    context: Inputs, found: Measurements, stages: pl.DataFrame, students: list[pl.DataFrame], first: pl.DataFrame
 ) -> None:
     """Compare students of the checkpoint nearest the inflection, where so many steps are spent with a checkpoint as are
     best for that one, with others."""
@@ -133,8 +127,14 @@ def _choices(
             by_arm = dict(of_run.filter(model=model).select("arm", "teacher_step").iter_rows())
             nearest = min(arms, key=lambda arm: abs(by_arm[arm] - inflection[teacher]))
             steps = sorted(set(by_arm.values()))
-            ends.append((final[nearest][model], final["c9"][model], final["c1"][model],
-                         abs(steps.index(by_arm[best]) - steps.index(by_arm[nearest]))))  # fmt: skip
+            ends.append(
+                (
+                    final[nearest][model],
+                    final["c9"][model],
+                    final["c1"][model],
+                    abs(steps.index(by_arm[best]) - steps.index(by_arm[nearest])),
+                )
+            )
         compared.append(np.array(ends, float).T)
     if not compared:
         return

@@ -26,10 +26,7 @@ DRAWN = 15  # root of the tree that is drawn
 # Accuracies of trained models, by grammar and task (chapter E7, E9, E10); those of figures are read from graphics.
 TEACHER = (0.98, "Figure 4.4, right: teacher after 16,000 steps")
 MASKED = {"cfg3b": TEACHER, "cfg3b_pdcode": TEACHER, "cfg3i": (0.75, "Figure 4.30: student of 8 heads")}
-NEXT = {
-    ("cfg3f", 3): (0.9, "Figure 4.35: student of 8 heads"),
-    ("cfg3g", 3): (0.84, "Figure 4.35: student of 8 heads"),
-}
+NEXT = {("cfg3f", 3): (0.9, "Figure 4.35: student of 8 heads"), ("cfg3g", 3): (0.84, "Figure 4.35: student of 8 heads")}
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
@@ -51,9 +48,15 @@ def _rules() -> Iterator[Row]:
     for name in pcfg.NAMES:
         for symbol, place, side, chance in pcfg.nodes_of(name):
             yield {
-                "grammar": name, "lhs": symbol, "rule_idx": place, "rhs": list(side), "depth": pcfg.depth(symbol),
-                "level": pcfg.level(symbol), "prob": chance, "source": CODE if name in pcfg.WITHOUT else FIGURE,
-            }  # fmt: skip
+                "grammar": name,
+                "lhs": symbol,
+                "rule_idx": place,
+                "rhs": list(side),
+                "depth": pcfg.depth(symbol),
+                "level": pcfg.level(symbol),
+                "prob": chance,
+                "source": CODE if name in pcfg.WITHOUT else FIGURE,
+            }
 
 
 def _lengths(context: Inputs, name: str) -> NDArray[np.int64]:
@@ -69,17 +72,23 @@ def _stats(name: str, drawn: NDArray[np.int64]) -> Iterator[Row]:
     exact: dict[str, tuple[float, float]] = {
         f"q{round(100 * q)}": (pcfg.quantile(law, q), float(np.quantile(drawn, q, method="inverted_cdf")))
         for q in pcfg.QUANTILES
-    }  # fmt: skip
+    }
     exact |= {
-        "mean": (mean, float(drawn.mean())), "sd": (math.sqrt(float((at - mean) ** 2 @ law)), float(drawn.std())),
-        "min": (least, drawn.min()), "max": (most, drawn.max()),
-    }  # fmt: skip
+        "mean": (mean, float(drawn.mean())),
+        "sd": (math.sqrt(float((at - mean) ** 2 @ law)), float(drawn.std())),
+        "min": (least, drawn.min()),
+        "max": (most, drawn.max()),
+    }
     published = dict(zip(exact, pcfg.PERCENTILES.get(name, ()), strict=False))
     for quantity, (value, estimate) in exact.items():
         yield {
-            "grammar": name, "quantity": quantity, "exact": float(value), "sampled": float(estimate),
-            "n_sampled": len(drawn), "published": None if quantity not in published else float(published[quantity]),
-        }  # fmt: skip
+            "grammar": name,
+            "quantity": quantity,
+            "exact": float(value),
+            "sampled": float(estimate),
+            "n_sampled": len(drawn),
+            "published": None if quantity not in published else float(published[quantity]),
+        }
 
 
 def _law(name: str, drawn: NDArray[np.int64]) -> Iterator[Row]:
@@ -88,9 +97,12 @@ def _law(name: str, drawn: NDArray[np.int64]) -> Iterator[Row]:
     total = np.cumsum(law)
     for length in np.flatnonzero(law):
         yield {
-            "grammar": name, "length": int(length), "probability": float(law[length]),
-            "cumulative": float(total[length]), "sampled": float(shares[length]),
-        }  # fmt: skip
+            "grammar": name,
+            "length": int(length),
+            "probability": float(law[length]),
+            "cumulative": float(total[length]),
+            "sampled": float(shares[length]),
+        }
 
 
 def _tree(context: Inputs) -> Iterator[Row]:
@@ -100,17 +112,21 @@ def _tree(context: Inputs) -> Iterator[Row]:
     for number, (place, symbol, parent, first, end) in enumerate(nodes):
         starts.setdefault(place, number)
         yield {
-            "grammar": "cfg3b", "root": DRAWN, "node": number, "parent": starts[place - 1] + parent if place else None,
-            "level": pcfg.level(symbol), "symbol": symbol, "first": first, "last": end - 1,
-        }  # fmt: skip
+            "grammar": "cfg3b",
+            "root": DRAWN,
+            "node": number,
+            "parent": starts[place - 1] + parent if place else None,
+            "level": pcfg.level(symbol),
+            "symbol": symbol,
+            "first": first,
+            "last": end - 1,
+        }
 
 
 # --- best predictors ---------------------------------------------------------------------------------------------
 
 
-def _scores(
-    keys: Row, p_NxTxA: NDArray[Any], words_NxT: NDArray[Any], chosen_NxT: NDArray[Any]
-) -> Iterator[Row]:
+def _scores(keys: Row, p_NxTxA: NDArray[Any], words_NxT: NDArray[Any], chosen_NxT: NDArray[Any]) -> Iterator[Row]:
     """Yield accuracy and loss of distributions at the chosen tokens; errors are over strings, in which tokens depend on
     each other."""
     p, x = p_NxTxA[chosen_NxT], words_NxT[chosen_NxT]
@@ -126,11 +142,14 @@ def _scores(
         by_string[chosen_NxT] = expected
         spread = by_string.sum(1) - value * counts
         yield keys | {
-            "quantity": quantity, "value": value, "realised": float(realised.mean()), "n": len(x),
+            "quantity": quantity,
+            "value": value,
+            "realised": float(realised.mean()),
+            "n": len(x),
             "se": float(np.sqrt((spread**2).sum()) / counts.sum()),
             "published": published[0] if published and quantity == "acc" else None,
             "where": published[1] if published and quantity == "acc" else None,
-        }  # fmt: skip
+        }
 
 
 def _masked(context: Inputs, name: str, root: int, n: int, rate: float) -> Iterator[Row]:
@@ -170,13 +189,17 @@ def _windows(context: Inputs, root: int) -> Iterator[Row]:
             own = words[some], lengths[some], place[some]
             parts.append(inside.distances("cfg3b", root, *own, context.entry.ngrams, MAIN, hide))
         for i, quantity in enumerate(("robust", "close")):
-            for n, values in zip(
-                context.entry.ngrams, np.concatenate([part[i] for part in parts], 1), strict=True
-            ):
+            for n, values in zip(context.entry.ngrams, np.concatenate([part[i] for part in parts], 1), strict=True):
                 yield {
-                    "grammar": "cfg3b", "root": root, "mask_rate": MAIN, "task": task, "quantity": quantity, "ngram": n,
-                    "value": float(np.median(values)), "n": len(values),
-                }  # fmt: skip
+                    "grammar": "cfg3b",
+                    "root": root,
+                    "mask_rate": MAIN,
+                    "task": task,
+                    "quantity": quantity,
+                    "ngram": n,
+                    "value": float(np.median(values)),
+                    "n": len(values),
+                }
 
 
 def _full(context: Inputs) -> Iterator[Row]:
@@ -194,13 +217,7 @@ def _following(context: Inputs) -> Iterator[Row]:
         levels = pcfg.padded(drawn.boundary_levels, drawn.lengths, 0, 0)[:, 1:]
         for level in context.entry.levels:
             posterior = inside.following(name, pcfg.ROOT, words, level)
-            keys: Row = {
-                "grammar": name,
-                "root": pcfg.ROOT,
-                "task": "next",
-                "level": level,
-                "mask_rate": None,
-            }
+            keys: Row = {"grammar": name, "root": pcfg.ROOT, "task": "next", "level": level, "mask_rate": None}
             yield from _scores(
                 keys | {"published": NEXT.get((name, level))}, posterior, words, pcfg.ends(levels, level)
             )
@@ -228,16 +245,20 @@ def _constructions(context: Inputs) -> Iterator[Row]:
 
 
 def _construction(
-    prop: int,
-    d: int,
-    k: int,
-    built: attention.Transformer,
-    stats: tuple[float, float, float],
-    c: float | None = None,
+    prop: int, d: int, k: int, built: attention.Transformer, stats: tuple[float, float, float], c: float | None = None
 ) -> Row:
     hidden, norms = built.mlp.hidden, built.mlp.norms()
     return {
-        "prop": prop, "d": d, "k": k, "c": c, "accuracy": stats[0], "max_err": stats[1], "off_mass": min(1.0, stats[2]),
-        "threshold_c": None if c is None else attention.threshold(d, k), "hidden1": hidden[0],
-        "hidden2": hidden[1] if len(hidden) > 1 else None, "w1_max": norms[0][0], "b1_max": norms[0][1],
-    }  # fmt: skip
+        "prop": prop,
+        "d": d,
+        "k": k,
+        "c": c,
+        "accuracy": stats[0],
+        "max_err": stats[1],
+        "off_mass": min(1.0, stats[2]),
+        "threshold_c": None if c is None else attention.threshold(d, k),
+        "hidden1": hidden[0],
+        "hidden2": hidden[1] if len(hidden) > 1 else None,
+        "w1_max": norms[0][0],
+        "b1_max": norms[0][1],
+    }

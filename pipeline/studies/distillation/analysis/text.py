@@ -20,9 +20,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     with one_thread():
         courses = {run: lessons.courses(context, run) for run in known}
         everything = pl.concat(courses.values())
-        summary = windows.summary(
-            context, READER, context.dataset(TEXT), context.entry.sentences, context.entry.ngrams
-        )
+        summary = windows.summary(context, READER, context.dataset(TEXT), context.entry.sentences, context.entry.ngrams)
     found = Measurements(context)
     finals = {run: lessons.finals(course) for run, course in courses.items()}
     for (run, first, second), comparison in TEXT_ORDER.items():

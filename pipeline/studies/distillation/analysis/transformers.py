@@ -47,9 +47,13 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
 
 
 def compare(
-    context: Inputs, found: Measurements, teachers: pl.DataFrame, students: pl.DataFrame, first: pl.DataFrame,
+    context: Inputs,
+    found: Measurements,
+    teachers: pl.DataFrame,
+    students: pl.DataFrame,
+    first: pl.DataFrame,
     chosen: pl.DataFrame,
-) -> None:  # fmt: skip
+) -> None:
     """Compare how students of teachers that have learned end, by arm, and how far single signs separate (``first``) at
     most and at the end; a teacher that has not learned has nothing to teach, and no transition."""
     learned = lessons.learned(context, teachers)
@@ -62,19 +66,23 @@ def compare(
     between = chosen.filter(pl.col("teacher").is_in(learned), arm="between", order=0)
     valley = between.join(
         first.select(teacher="model", teacher_step="step", separation="separation"),
-        on=["teacher", "teacher_step"], how="left", maintain_order="left",
-    ).unique("teacher", maintain_order=True)  # fmt: skip
+        on=["teacher", "teacher_step"],
+        how="left",
+        maintain_order="left",
+    ).unique("teacher", maintain_order=True)
     for comparison, values in (
-        (ATTENTION_PEAK, separations["peak"]), (ATTENTION_END, separations["end"]), (VALLEY, valley["separation"])
-    ):  # fmt: skip
+        (ATTENTION_PEAK, separations["peak"]),
+        (ATTENTION_END, separations["end"]),
+        (VALLEY, valley["separation"]),
+    ):
         found.add(comparison, values, excluded=left_out, reason="they have not learned their parity")
     taught = chosen.filter(pl.col("teacher").is_in(learned), arm="prog").select("model", "teacher").unique()
     models = lessons.models(context, pl.concat([teachers, students]))
-    both = taught.sort("model").join(
-        models.filter(run=ATTENDING, arm="prog"), on="model", maintain_order="left"
-    ).join(
-        models.filter(run=ATTENTION).select(teacher="model", base="t90"), on="teacher", maintain_order="left"
-    )  # fmt: skip
+    both = (
+        taught.sort("model")
+        .join(models.filter(run=ATTENDING, arm="prog"), on="model", maintain_order="left")
+        .join(models.filter(run=ATTENTION).select(teacher="model", base="t90"), on="teacher", maintain_order="left")
+    )
     late = both["t90"].fill_null(both["horizon"])
     found.add(ATTENDING_DELAY, late, both["base"], excluded=others["prog"], reason=lessons.UNLEARNED)
 
@@ -93,14 +101,7 @@ def _attention(context: Inputs, task: curriculum.Task) -> pl.DataFrame:
         medians = mass.median(1).values
         for model, own in enumerate(medians.tolist()):
             rows += [
-                {
-                    "run": ATTENTION,
-                    "model": model,
-                    "step": step,
-                    "place": place,
-                    "inside": place < k,
-                    "weight": value,
-                }
+                {"run": ATTENTION, "model": model, "step": step, "place": place, "inside": place < k, "weight": value}
                 for place, value in enumerate(own)
             ]
     return pl.DataFrame(rows)

@@ -10,15 +10,7 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.distillation.comparisons import APART, BEST_PAIR, PAIR_LESS_SINGLE
 from pipeline.studies.distillation.measures import curriculum, lessons
-from pipeline.studies.distillation.names import (
-    LATE,
-    PAIRS,
-    SINGLES,
-    TAUGHT,
-    TREE_NARROW,
-    TREE_STUDENTS,
-    TREE_TEACHER,
-)
+from pipeline.studies.distillation.names import LATE, PAIRS, SINGLES, TAUGHT, TREE_NARROW, TREE_STUDENTS, TREE_TEACHER
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
@@ -28,11 +20,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     with one_thread():
         _, summary = curriculum.tables(context, TREE_TEACHER, task)
         teachers = lessons.courses(context, TREE_TEACHER)
-        courses = {
-            run: lessons.courses(context, run)
-            for run in (TREE_STUDENTS, TREE_NARROW)
-            if run in context.runs()
-        }
+        courses = {run: lessons.courses(context, run) for run in (TREE_STUDENTS, TREE_NARROW) if run in context.runs()}
         everyone = pl.concat([teachers, *courses.values()])
         chosen = lessons.checkpoints(context, TAUGHT, teachers)
         learned = lessons.learned(context, teachers)
@@ -57,10 +45,7 @@ def _compared(found: Measurements, values: dict[str, lessons.Floats], others: di
     transition.
     """
     pair, single = (
-        max(
-            (arm for arm in arms if arm in values and LATE not in arm),
-            key=lambda arm: lessons.mean(values[arm]),
-        )
+        max((arm for arm in arms if arm in values and LATE not in arm), key=lambda arm: lessons.mean(values[arm]))
         for arms in (PAIRS, SINGLES)
     )
     found.add(BEST_PAIR, values[pair], excluded=others[pair], reason=lessons.UNLEARNED)
@@ -71,11 +56,7 @@ def _compared(found: Measurements, values: dict[str, lessons.Floats], others: di
 def _gaps(context: Inputs, teachers: pl.DataFrame, summary: pl.DataFrame) -> lessons.Floats:
     """Return how many steps lie between the first and the last of the peaks of each teacher's parities, as a share of
     those until it has learned."""
-    done = (
-        teachers.filter(pl.col("accuracy") >= context.settings.solved)
-        .group_by("model")
-        .agg(pl.col("step").min())
-    )
+    done = teachers.filter(pl.col("accuracy") >= context.settings.solved).group_by("model").agg(pl.col("step").min())
     gaps = []
     for model, step in sorted(done.iter_rows()):
         own = summary.filter(model=model).sort("separation", descending=True)

@@ -75,9 +75,12 @@ def _majority_sizes() -> Iterator[dict[str, Any]]:
     for d in SIZES:
         for i in range(1, min(DEGREES, d // 2) + 1, 2):
             yield {
-                "d": d, "i": i, "exact": abs(relu.majority_coefficient(d, i)),
-                "printed": i ** (-1 / 3) / math.comb(d, i), "corrected": i**-0.75 / math.sqrt(math.comb(d, i)),
-            }  # fmt: skip
+                "d": d,
+                "i": i,
+                "exact": abs(relu.majority_coefficient(d, i)),
+                "printed": i ** (-1 / 3) / math.comb(d, i),
+                "corrected": i**-0.75 / math.sqrt(math.comb(d, i)),
+            }
 
 
 # --- stage one -----------------------------------------------------------------------------------------
@@ -96,11 +99,20 @@ def _correlations(context: Inputs) -> Iterator[dict[str, Any]]:
                 c = relu.correlations(taught)
                 inside, outside = np.abs(c[:k]), np.abs(c[k:])
                 yield {
-                    "mode": mode, "d": d, "k": k, "m": m, "seed": seed, "in_signed_min": c[:k].min(),
-                    "in_mean": inside.mean(), "in_min": inside.min(), "off_mean": outside.mean(),
-                    "off_max": outside.max(), "bound": 1 / (8 * k), "spread": relu.spread(d, k, m)[0],
+                    "mode": mode,
+                    "d": d,
+                    "k": k,
+                    "m": m,
+                    "seed": seed,
+                    "in_signed_min": c[:k].min(),
+                    "in_mean": inside.mean(),
+                    "in_min": inside.min(),
+                    "off_mean": outside.mean(),
+                    "off_max": outside.max(),
+                    "bound": 1 / (8 * k),
+                    "spread": relu.spread(d, k, m)[0],
                     "signal": float((c[:k] ** 2).sum() / (taught(relu.cube(d)) ** 2).mean()),
-                }  # fmt: skip
+                }
 
 
 def _compare_correlations(context: Inputs, found: Measurements, pairs: pl.DataFrame) -> None:
@@ -113,10 +125,7 @@ def _compare_correlations(context: Inputs, found: Measurements, pairs: pl.DataFr
     found.add(PRINTED_MEAN, own["in_mean"] / own["bound"])
     found.add(PRINTED_SIGNAL, own["signal"])
     by_width = [pairs.filter(mode="iid", m=m)["in_mean"] for m in widths]
-    found.put(
-        PRINTED_SLOPE,
-        _jackknife(context, lambda *means: _slope(widths, [np.mean(m) for m in means]), *by_width),
-    )
+    found.put(PRINTED_SLOPE, _jackknife(context, lambda *means: _slope(widths, [np.mean(m) for m in means]), *by_width))
 
 
 def _weights(context: Inputs) -> Iterator[dict[str, Any]]:
@@ -134,11 +143,20 @@ def _weights(context: Inputs) -> Iterator[dict[str, Any]]:
             w = relu.stepped(start, gradient, rate, 1 / (2 * rate)).w
             error = float(np.abs(gradient - population).max())
             yield {
-                "d": d, "k": k, "m": m, "batch": batch, "seed": seed, "gradient_error": error,
-                "hoeffding": relu.hoeffding(m, d, batch, context.entry.delta), "weight_error": np.abs(w - goal).max(),
-                "weight_bound": error / (k * inner), "in_mean": np.abs(w[:, :k]).mean(),
-                "off_mean": np.abs(w[:, k:]).mean(), "in_goal": 1 / (2 * k), "off_goal": relu.damping(d, k) / (2 * k),
-            }  # fmt: skip
+                "d": d,
+                "k": k,
+                "m": m,
+                "batch": batch,
+                "seed": seed,
+                "gradient_error": error,
+                "hoeffding": relu.hoeffding(m, d, batch, context.entry.delta),
+                "weight_error": np.abs(w - goal).max(),
+                "weight_bound": error / (k * inner),
+                "in_mean": np.abs(w[:, :k]).mean(),
+                "off_mean": np.abs(w[:, k:]).mean(),
+                "in_goal": 1 / (2 * k),
+                "off_goal": relu.damping(d, k) / (2 * k),
+            }
 
 
 # --- Theorem 23, stage one -----------------------------------------------------------------------------
@@ -159,9 +177,7 @@ def _teacher(rng: np.random.Generator, context: Inputs, mode: str, d: int) -> re
     known = context.entry.recovery
     if mode == "labels":
         return None
-    return relu.first_stage(
-        relu.initial(rng, d, known.k, known.m_teacher, "aligned" if mode == "aligned" else "iid")
-    )
+    return relu.first_stage(relu.initial(rng, d, known.k, known.m_teacher, "aligned" if mode == "aligned" else "iid"))
 
 
 def _recovery(context: Inputs) -> Iterator[dict[str, Any]]:
@@ -182,9 +198,16 @@ def _recovery(context: Inputs) -> Iterator[dict[str, Any]]:
                 for batch, gradient in zip(batches, gradients, strict=True):
                     shown = relu.recovery(gradient, k)
                     yield {
-                        "mode": mode, "d": d, "k": k, "m_student": m, "batch": batch, "seed": seed,
-                        "frac_neurons": shown.neurons, "precision": shown.precision, "aggregate_ok": shown.together,
-                    }  # fmt: skip
+                        "mode": mode,
+                        "d": d,
+                        "k": k,
+                        "m_student": m,
+                        "batch": batch,
+                        "seed": seed,
+                        "frac_neurons": shown.neurons,
+                        "precision": shown.precision,
+                        "aggregate_ok": shown.together,
+                    }
 
 
 def reached(batches: Sequence[int], shares: NDArray[np.float64], share: float) -> float:
@@ -220,23 +243,31 @@ def _recovered(context: Inputs, samples: pl.DataFrame) -> list[dict[str, Any]]:
     for mode in MODES:
         for d in _sizes(context, mode):
             shares, batches = _shares(samples, mode, d), _batches(context, mode, d)
-            bounds = _jackknife(
-                context, lambda s, b=batches: reached(b, s.mean(0), known.share), shares, log=True
-            )
+            bounds = _jackknife(context, lambda s, b=batches: reached(b, s.mean(0), known.share), shares, log=True)
             enough = np.flatnonzero(shares.mean(0) >= known.share)
             # What the proof counts on, without its constant.
             formula = (
-                relu.one_shot_samples(d, known.k, (known.k - 1) / 2) if mode == "labels"
+                relu.one_shot_samples(d, known.k, (known.k - 1) / 2)
+                if mode == "labels"
                 else relu.first_samples(d, known.k, known.m_student, context.entry.delta)
-            )  # fmt: skip
-            rows.append({
-                "mode": mode, "d": d, "k": known.k, "seeds": len(shares),
-                "ever": int((shares.max(1) >= known.share).sum()),
-                "largest": batches[-1], "b90": int(batches[enough[0]]) if len(enough) else None,
-                "value": bounds.value, "lo": bounds.lo, "hi": bounds.hi,
-                "interval": bounds.kind, "predicted": _predicted(context, mode, d),
-                "formula": formula,
-            })  # fmt: skip
+            )
+            rows.append(
+                {
+                    "mode": mode,
+                    "d": d,
+                    "k": known.k,
+                    "seeds": len(shares),
+                    "ever": int((shares.max(1) >= known.share).sum()),
+                    "largest": batches[-1],
+                    "b90": int(batches[enough[0]]) if len(enough) else None,
+                    "value": bounds.value,
+                    "lo": bounds.lo,
+                    "hi": bounds.hi,
+                    "interval": bounds.kind,
+                    "predicted": _predicted(context, mode, d),
+                    "formula": formula,
+                }
+            )
     return [{name: _null(value) for name, value in row.items()} for row in rows]
 
 
@@ -298,19 +329,21 @@ def _compare_recovery(
 def _lower_bounds(context: Inputs) -> Iterator[dict[str, Any]]:
     """Yield the formulas of Theorem 23 and Lemma 66 at the sizes of the simulation and of the published experiments."""
     delta = context.entry.delta
-    sizes = [
-        (d, context.entry.recovery.k, context.entry.recovery.m_student) for d in _sizes(context, "aligned")
-    ]
+    sizes = [(d, context.entry.recovery.k, context.entry.recovery.m_student) for d in _sizes(context, "aligned")]
     for d, k, m in [*sizes, (100, 6, 100), (100, 6, 1000), (100, 6, 50_000)]:
         for error in (0.1, 0.01):
             yield {
-                "d": d, "k": k, "m": m, "delta": delta, "gradient_error": error,
+                "d": d,
+                "k": k,
+                "m": m,
+                "delta": delta,
+                "gradient_error": error,
                 "most_steps": relu.most_steps(d, k, m, delta, error),
                 "progressive_first": relu.first_samples(d, k, m, delta),
                 "progressive_second": relu.second_samples(d, k, error, delta),
                 "one_shot": relu.one_shot_samples(d, k, (k - 1) / 2),
                 "one_shot_proof": relu.one_shot_samples(d, k, (k - 1) / 2) / m,
-            }  # fmt: skip
+            }
 
 
 # --- stage two, and both stages of a student ----------------------------------------------------------
@@ -333,10 +366,17 @@ def _second_stage(context: Inputs) -> Iterator[dict[str, Any]]:
                 r = n * known.replicas + seed
                 for place, step in enumerate(curve.steps):
                     yield {
-                        "d": d, "k": k, "m": m, "rate_name": name, "rate": rate, "seed": seed, "step": step,
-                        "hinge": curve.hinge[place, r], "accuracy": curve.accuracy[place, r],
+                        "d": d,
+                        "k": k,
+                        "m": m,
+                        "rate_name": name,
+                        "rate": rate,
+                        "seed": seed,
+                        "step": step,
+                        "hinge": curve.hinge[place, r],
+                        "accuracy": curve.accuracy[place, r],
                         "is_best": bool(place == curve.best[r]),
-                    }  # fmt: skip
+                    }
 
 
 def _end_to_end(context: Inputs) -> Iterator[dict[str, Any]]:
@@ -359,29 +399,39 @@ def _end_to_end(context: Inputs) -> Iterator[dict[str, Any]]:
             start = relu.initial(rng, d, k, m, "iid")
             taught = relu.replica(iid, seed)
             teachers = {
-                "aligned": relu.replica(aligned, seed), "iid": taught, "labels": None,
+                "aligned": relu.replica(aligned, seed),
+                "iid": taught,
+                "labels": None,
                 "final": relu.Network(taught.w, taught.b, final.a[seed], k),
-            }  # fmt: skip
+            }
             for target, teacher in teachers.items():
                 inputs = _rng(context, "end to end", k, target, seed)
                 gradients = relu.batch_gradients(inputs, start.w, start.b, known.batches, k, teacher)
                 for batch, gradient in zip(known.batches, gradients, strict=True):
                     shown = relu.recovery(gradient, k)
                     students.append(relu.from_gradient(start, gradient))
-                    rows.append({
-                        "target": target, "d": d, "k": k, "m_student": m, "batch": batch, "seed": seed,
-                        "frac_neurons": shown.neurons, "precision": shown.precision,
-                        "teacher_accuracy": float(right[seed]) if target == "final" else None,
-                    })  # fmt: skip
-        curve = relu.second_stage(
-            rng, relu.stacked(students), known.steps, known.rate, known.every, known.held_out
-        )
+                    rows.append(
+                        {
+                            "target": target,
+                            "d": d,
+                            "k": k,
+                            "m_student": m,
+                            "batch": batch,
+                            "seed": seed,
+                            "frac_neurons": shown.neurons,
+                            "precision": shown.precision,
+                            "teacher_accuracy": float(right[seed]) if target == "final" else None,
+                        }
+                    )
+        curve = relu.second_stage(rng, relu.stacked(students), known.steps, known.rate, known.every, known.held_out)
         for r, row in enumerate(rows):
             place = curve.best[r]
             yield row | {
-                "step": curve.steps[place], "hinge": curve.hinge[place, r], "accuracy": curve.accuracy[place, r],
+                "step": curve.steps[place],
+                "hinge": curve.hinge[place, r],
+                "accuracy": curve.accuracy[place, r],
                 "last_accuracy": curve.accuracy[-1, r],
-            }  # fmt: skip
+            }
 
 
 def _compare_ends(context: Inputs, found: Measurements, ends: pl.DataFrame) -> None:
@@ -393,9 +443,7 @@ def _compare_ends(context: Inputs, found: Measurements, ends: pl.DataFrame) -> N
             continue
         # A teacher that did not learn says nothing of final teachers.
         taught = own.filter(pl.col("teacher_accuracy").fill_null(1.0) >= context.settings.solved)
-        found.add(
-            comparison, taught["accuracy"], excluded=own.height - taught.height, reason=lessons.UNLEARNED
-        )
+        found.add(comparison, taught["accuracy"], excluded=own.height - taught.height, reason=lessons.UNLEARNED)
 
 
 def _slope(x: Sequence[float], y: Sequence[float]) -> float:

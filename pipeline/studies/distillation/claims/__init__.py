@@ -6,14 +6,7 @@ import polars as pl
 
 from pipeline.kit import verdicts
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.claims import (
-    grammars,
-    language_models,
-    parities,
-    transformers,
-    trees,
-    two_stages,
-)
+from pipeline.studies.distillation.claims import grammars, language_models, parities, transformers, trees, two_stages
 
 # Each claim as a reader of the thesis would say it; numbers are the chapter's.
 STATEMENTS = (

@@ -44,13 +44,7 @@ from pipeline.studies.distillation.comparisons import (
     TEXT_ORDER,
     WITHIN_REACH,
 )
-from pipeline.studies.distillation.names import (
-    GPT,
-    OTHERS,
-    SPANS,
-    TEXT_PUPILS,
-    root_at,
-)
+from pipeline.studies.distillation.names import GPT, OTHERS, SPANS, TEXT_PUPILS, root_at
 from schemas.claims import OWN
 
 STATEMENTS = {
@@ -70,15 +64,14 @@ STATEMENTS = {
 }
 START, FASTEST = SECTION.format("4.2.3, Figure 4.4"), SECTION.format("4.2.3.1.2, Figure 4.7")
 FEATURES, SPLITS = SECTION.format("4.2.3.1.2, Figure 4.8"), SECTION.format("4.2.8.6, Figure 4.27")
-OTHERS_AT, NEXT = (
-    SECTION.format("4.2.8.6, Figures 4.28 to 4.30"),
-    SECTION.format("4.2.9, Figures 4.33 to 4.35"),
-)
+OTHERS_AT, NEXT = (SECTION.format("4.2.8.6, Figures 4.28 to 4.30"), SECTION.format("4.2.9, Figures 4.33 to 4.35"))
 PLATEAU = 1.0524  # nats, TH-PLATEAU at a mask rate of 0.3 and equal frequencies
 # Figure 4.4, right, read from the graphic: accuracy of students by horizon.
 ACCURACIES = {
-    "prog": (0.803, 0.921, 0.958, 0.962), "one-shot": (0.768, 0.901, 0.927, 0.953), "ce": (0.745, 0.866, 0.926, 0.927),
-}  # fmt: skip
+    "prog": (0.803, 0.921, 0.958, 0.962),
+    "one-shot": (0.768, 0.901, 0.927, 0.953),
+    "ce": (0.745, 0.866, 0.926, 0.927),
+}
 ALLOWED = 0.02
 NEEDS = "paper"  # the scale with the published sizes, which accuracies and gains in them depend on
 # Students are named by the published numbers of heads; at smaller scales those of both sizes have fewer.
@@ -104,16 +97,7 @@ def _teachers(context: Results) -> Iterator[Gate]:
     yield gate(context, "21", "cfg3b", WITHIN_REACH, above(0.5), SECTION.format("4.2.3"), exceeds, kind=OWN)
     yield gate(context, "23", "cfg3b", FLAT, EARLY, FASTEST)
     printed = Published(5e-5 / 0.75, derivation="5e-5 / 0.75, read from the graphic")
-    yield gate(
-        context,
-        "25",
-        "short windows",
-        SHORT_LEFT,
-        at_most(0.6),
-        FASTEST,
-        published=printed,
-        size_needed=NEEDS,
-    )
+    yield gate(context, "25", "short windows", SHORT_LEFT, at_most(0.6), FASTEST, published=printed, size_needed=NEEDS)
     yield gate(context, "25", "long windows", LONG_LEFT, at_most(0.5), FASTEST)
     yield gate(context, "26", "cfg3b", READ_EARLY, at_least(0.95), SECTION.format("4.2.8.2, Figure 4.25"))
 
@@ -121,9 +105,7 @@ def _teachers(context: Results) -> Iterator[Gate]:
 def _beyond(context: Results) -> Floats | None:
     """Return by how many standard errors each model on cfg3b exceeds the best predictor; None if one is not run."""
     models = context.table("models").filter(pl.col("run").is_in(WITHIN_REACH.arms[0].runs))
-    models = models.unique(
-        ["run", "arm", "model"], maintain_order=True
-    )  # two experiments list those of some runs
+    models = models.unique(["run", "arm", "model"], maintain_order=True)  # two experiments list those of some runs
     best = context.table("oracle").filter(grammar="cfg3b", task="masked", quantity="acc", mask_rate=0.3)
     best = best.filter(root=root_at(context.scale, best["root"]))
     asked = comparisons.read(context, [ASKED])["value"].item()
@@ -135,25 +117,33 @@ def _beyond(context: Results) -> Floats | None:
 
 
 def _students(context: Results) -> Iterator[Gate]:
-    arm = (
-        "prog" if context.scale == NEEDS else "half"
-    )  # the schedule of the figure; at quick that of the appendix
+    arm = "prog" if context.scale == NEEDS else "half"  # the schedule of the figure; at quick that of the appendix
     for name, base, number in (("one-shot", "one-shot", 0.768), ("labels", "ce", 0.745)):
         printed = Published(0.803 - number, derivation=f"0.803 - {number}")
         yield gate(
-            context, "22", f"shortest horizon, {name}", GAIN[arm, base], POSITIVE, START, published=printed,
+            context,
+            "22",
+            f"shortest horizon, {name}",
+            GAIN[arm, base],
+            POSITIVE,
+            START,
+            published=printed,
             size_needed=NEEDS,
-        )  # fmt: skip
+        )
     printed = Published(0.026, derivation="(0.803 - 0.768) - (0.962 - 0.953)")
-    yield gate(
-        context, "22", "horizons", NARROWING[arm], POSITIVE, START, published=printed, size_needed=NEEDS
-    )
+    yield gate(context, "22", "horizons", NARROWING[arm], POSITIVE, START, published=printed, size_needed=NEEDS)
     for (taught, place), comparison in LESSON.items():
         value = ACCURACIES[taught][place - 1]
         yield gate(
-            context, "22", f"{taught}, horizon {place}", comparison, within(value, ALLOWED), START,
-            published=Published(value), scale_needed=NEEDS,
-        )  # fmt: skip
+            context,
+            "22",
+            f"{taught}, horizon {place}",
+            comparison,
+            within(value, ALLOWED),
+            START,
+            published=Published(value),
+            scale_needed=NEEDS,
+        )
     for place, comparison in HALF_LESS_EVEN.items():
         bar = at_least(0.0) if place < 3 else at_most(0.01)
         yield gate(context, "28", f"horizon {place}", comparison, bar, SPLITS)
@@ -161,20 +151,21 @@ def _students(context: Results) -> Iterator[Gate]:
 
 def _checkpoints(context: Results) -> Iterator[Gate]:
     for name, base, derivation in (
-        ("against one-shot", "one-shot", "0.925 - 0.870"), ("against the plateau", "plateau", "0.925 - 0.851")
-    ):  # fmt: skip
+        ("against one-shot", "one-shot", "0.925 - 0.870"),
+        ("against the plateau", "plateau", "0.925 - 0.851"),
+    ):
         first, second = map(float, derivation.split(" - "))
         printed = Published(round(first - second, 3), derivation=derivation)
-        yield gate(
-            context, "24", name, NEAREST[base], POSITIVE, FASTEST, published=printed, size_needed=NEEDS
-        )
+        yield gate(context, "24", name, NEAREST[base], POSITIVE, FASTEST, published=printed, size_needed=NEEDS)
     yield gate(context, "24", "the best", BEST_OFF, at_most(1.0), FASTEST)
 
 
 def _features(context: Results) -> Iterator[Gate]:
     for name, key, bar in (
-        ("L_robust", "robust", NEGATIVE), ("L_close", "close", NEGATIVE), ("probe", "probe", POSITIVE)
-    ):  # fmt: skip
+        ("L_robust", "robust", NEGATIVE),
+        ("L_close", "close", NEGATIVE),
+        ("probe", "probe", POSITIVE),
+    ):
         yield gate(context, "27", name, LEANING[key], bar, FEATURES)
 
 
@@ -183,9 +174,8 @@ def _variants(context: Results) -> Iterator[Gate]:
         name = f"{HEADS[size]} heads, horizon {place}, temperature {0 if arm == 'os' else 1}"
         yield gate(context, "29", name, comparison, POSITIVE, OTHERS_AT)
     yield gate(
-        context, "29", "cfg3i", CFG3I_END, within(0.75, 0.03), OTHERS_AT, published=Published(0.75),
-        scale_needed=NEEDS,
-    )  # fmt: skip
+        context, "29", "cfg3i", CFG3I_END, within(0.75, 0.03), OTHERS_AT, published=Published(0.75), scale_needed=NEEDS
+    )
     yield gate(context, "29", "cfg3i, shortest horizon", CFG3I_SOON, at_least(-0.01), OTHERS_AT)
     for (size, kind), comparison in ON_OTHERS.items():
         yield gate(context, "29", f"{OTHERS[kind]}, {HEADS[size]} heads", comparison, POSITIVE, OTHERS_AT)
@@ -197,11 +187,10 @@ def _variants(context: Results) -> Iterator[Gate]:
 def _next(context: Results) -> Iterator[Gate]:
     yield gate(context, "30", "levels 4 and 2", LEVELS, POSITIVE, NEXT)
     for name, spans, bar, number in (
-        ("cfg3f, level 3", "3", at_least(0.9), 0.9), ("cfg3g, level 3", "3g", within(0.84, 0.03), 0.84)
-    ):  # fmt: skip
-        yield gate(
-            context, "30", name, LONGEST[spans], bar, NEXT, published=Published(number), scale_needed=NEEDS
-        )
+        ("cfg3f, level 3", "3", at_least(0.9), 0.9),
+        ("cfg3g, level 3", "3g", within(0.84, 0.03), 0.84),
+    ):
+        yield gate(context, "30", name, LONGEST[spans], bar, NEXT, published=Published(number), scale_needed=NEEDS)
     yield gate(context, "30", "cfg3g, gain", BEYOND, at_most(0.02), NEXT)
     for spans, comparison in ENDINGS_HEADS.items():
         source = SECTION.format("4.2.9, Figure 4.31")
@@ -216,15 +205,8 @@ def _text(context: Results) -> Iterator[Gate]:
     there is nothing to compare. Where there is none they are those of the longest."""
     common = comparisons.read(context, [COMMON])["value"].item()
     labels = comparisons.read(context, TEXT_LABELS.values())["lo"].to_list()
-    learned = [
-        run
-        for run, low in zip(TEXT_LABELS, labels, strict=True)
-        if None not in (low, common) and low > common
-    ]
+    learned = [run for run, low in zip(TEXT_LABELS, labels, strict=True) if None not in (low, common) and low > common]
     run = (learned or [TEXT_PUPILS[-1]])[0]
-    for first, second, name in (
-        ("prog", "os", "progressive and one-shot"),
-        ("os", "ce", "one-shot and labels"),
-    ):
+    for first, second, name in (("prog", "os", "progressive and one-shot"), ("os", "ce", "one-shot and labels")):
         source = SECTION.format("4.2.3.2, Figure 4.9")
         yield gate(context, "31", name, TEXT_ORDER[run, first, second], at_least(0.0), source, kind=OWN)

@@ -48,9 +48,7 @@ def gates(context: Results) -> Iterator[Gate]:
         narrow = size == "narrow"  # students whose numbers the source prints
         printed = Published(1.0) if narrow else None
         name = f"{size} students"
-        yield gate(
-            context, "8", name, DELAY[size], at_most(1.6), START, published=printed, size_needed="paper"
-        )
+        yield gate(context, "8", name, DELAY[size], at_most(1.6), START, published=printed, size_needed="paper")
         for base, words in BASES.items():
             yield gate(context, "9", f"{name}, against {words}", AHEAD[size, base], POSITIVE, START)
     for base, words in BASES.items():
@@ -68,9 +66,7 @@ def gates(context: Results) -> Iterator[Gate]:
         yield gate(context, "18", f"{size} students, temperature 1", HOT[size], NEGATIVE, source, kind=OWN)
     for arm, tau in TEMPERATURES.items():
         source = SECTION.format("4.2.1")
-        yield gate(
-            context, "18", f"answers, temperature {tau:g}", SOFTNESS[arm], at_most(0.01), source, kind=OWN
-        )
+        yield gate(context, "18", f"answers, temperature {tau:g}", SOFTNESS[arm], at_most(0.01), source, kind=OWN)
 
 
 def _checkpoints(context: Results, size: str) -> Iterator[Gate]:
@@ -82,9 +78,15 @@ def _checkpoints(context: Results, size: str) -> Iterator[Gate]:
         # Only the checkpoint in the transition is one from which the number depends on the published size.
         needed = "paper" if arm == "middle" else ""
         yield gate(
-            context, "10", f"{size} students, {names[arm]}", CHECKPOINT[size, arm], bar, R1, published=printed,
+            context,
+            "10",
+            f"{size} students, {names[arm]}",
+            CHECKPOINT[size, arm],
+            bar,
+            R1,
+            published=printed,
             size_needed=needed,
-        )  # fmt: skip
+        )
     for arm, name in (("behind", "difference"), ("before", "difference to before it")):
         yield gate(context, "10", f"{size} students, {name}", BEST_INSIDE[size, arm], POSITIVE, R1)
     for name, comparison, bar, printed in (
@@ -115,11 +117,7 @@ def _curriculum(context: Results) -> Iterator[Gate]:
 
 def _sizes(context: Results) -> Iterator[Gate]:
     yield gate(context, "15", "width", EARLIER, NEGATIVE, SECTION.format("4.2.7.1, Figure 4.10"))
-    groups = {
-        "heads": "heads of one width",
-        "hidden": "heads that share a width",
-        "averaged": "averaged heads",
-    }
+    groups = {"heads": "heads of one width", "hidden": "heads that share a width", "averaged": "averaged heads"}
     for group, words in groups.items():
         source = SECTION.format("4.2.7.2, Figures 4.10 and 4.13")
         yield gate(context, "15", f"Transformers, {words}", MORE_HEADS[group], NEGATIVE, source)

@@ -35,13 +35,13 @@ FROM_PRINTED_START = "6.1, Corollary 3, on which Theorem 23 rests"
 STATEMENTS = {
     "3": "What the proofs compute at the start and behind stage one is exact, where misprints are corrected.",
     "4": "Behind stage one the teacher's outputs correlate with every coordinate of the support, from a start whose "
-         "signs agree; from the printed start they shrink as the teacher gets wider, and so do its outputs.",
+    "signs agree; from the printed start they shrink as the teacher gets wider, and so do its outputs.",
     "5": "A student that learns from the stage-one teacher sees the support with a number of samples that hardly grows "
-         "with d; from labels it takes about d^(k-1).",
+    "with d; from labels it takes about d^(k-1).",
     "6": "A student whose first step is on the stage-one teacher learns the parity; one whose first step is on the "
-         "final teacher does not.",
+    "final teacher does not.",
     "32": "Printed forms that are wrong are shown to be, and what stands in their place holds.",
-}  # fmt: skip
+}
 
 # Errata of claim 32, and where they are printed.
 SLIPS = {
@@ -60,22 +60,14 @@ SLIPS = {
     "causal window": "9, equation 4.100",
     "equation 4.101": "9, equation 4.101",
 }
-ELSEWHERE = {
-    "sign of Claim 7",
-    "decay of Lemma 63",
-    "rule of the tree",
-}  # corrected forms that claims 3 and 19 judge
+ELSEWHERE = {"sign of Claim 7", "decay of Lemma 63", "rule of the tree"}  # corrected forms that claims 3 and 19 judge
 PARTS = {
     "3": {
         "majority": Part("Fourier coefficients of the majority", LIU.format("6, Notations"), OWN),
         "Claim 7": Part("gradient at the start", LIU.format("6.1, Claim 7"), CORRECTED),
-        "Lemma 63": Part(
-            "weights after a step on the whole population", LIU.format("6.1, Lemma 63"), CORRECTED
-        ),
+        "Lemma 63": Part("weights after a step on the whole population", LIU.format("6.1, Lemma 63"), CORRECTED),
         "Lemma 64, odd": Part("oddness of the stage-one network", LIU.format("6.1, Lemma 64")),
-        "student's gradient": Part(
-            "gradient of a student's neurons against half of c_j", LIU.format("6.2"), CORRECTED
-        ),
+        "student's gradient": Part("gradient of a student's neurons against half of c_j", LIU.format("6.2"), CORRECTED),
     },
     "32": {
         f"{slip}, {form}": Part(what, LIU.format(section), kind)
@@ -106,9 +98,7 @@ def _correlations(context: Results) -> Iterator[Gate]:
         yield evidence.gate(context, "4", name, ALIGNED_LEAST[end], at_least(1.0), lemma, kind=CORRECTED)
         name = f"aligned start, outside, {end} width"
         yield evidence.gate(context, "4", name, ALIGNED_OUTSIDE[end], at_most(0.25), lemma, kind=OWN)
-    yield evidence.gate(
-        context, "4", "printed start, exponent", PRINTED_SLOPE, within(-0.5, 0.15), lemma, kind=OWN
-    )
+    yield evidence.gate(context, "4", "printed start, exponent", PRINTED_SLOPE, within(-0.5, 0.15), lemma, kind=OWN)
     yield evidence.gate(context, "4", "printed start", PRINTED_MEAN, at_least(1.0), lemma)
     yield evidence.gate(context, "4", "printed start, signal", PRINTED_SIGNAL, at_least(0.5), lemma, kind=OWN)
 
@@ -116,18 +106,12 @@ def _correlations(context: Results) -> Iterator[Gate]:
 def _samples(context: Results) -> Iterator[Gate]:
     theorem = LIU.format("6, Theorem 23")
     printed = Published(3.0, derivation="k - 1 for k = 4, for large d")
-    yield evidence.gate(
-        context, "5", "stage-one teacher", SLOPE["aligned"], at_most(0.5), theorem, kind=CORRECTED
-    )
+    yield evidence.gate(context, "5", "stage-one teacher", SLOPE["aligned"], at_most(0.5), theorem, kind=CORRECTED)
     yield evidence.gate(context, "5", "labels", SLOPE["labels"], within(3.0, 1.0), theorem, published=printed)
     yield evidence.gate(context, "5", "ratio", TARGETS_RATIO, at_least(1000.0), theorem, kind=OWN)
     start = LIU.format(FROM_PRINTED_START)
     yield evidence.gate(context, "5", "printed start", PRINTED_TENFOLD, at_least(0.9), start)
-    ratio = (
-        context.table("support_recovery")
-        .drop_nulls("predicted")
-        .select(pl.col("value") / pl.col("predicted"))
-    )
+    ratio = context.table("support_recovery").drop_nulls("predicted").select(pl.col("value") / pl.col("predicted"))
     for name, which, value, conditions in (
         ("least", "smallest", column_min("value"), at_least(0.5)),
         ("most", "largest", column_max("value"), at_most(2.0)),

@@ -13,12 +13,7 @@ from pipeline.studies.distillation.names import OTHER_PUPILS, OTHER_WIDER, OTHER
 def masked_temperatures(context: Results) -> Figure:
     """One-shot and progressive students at temperatures 0 and 1 of the teacher: every model and the mean of each."""
     models = context.table("models").filter(pl.col("arm").is_in(["os", "warm", "half", "halfwarm"]))
-    known = (
-        models.filter(pl.col("run").is_in([*PUPILS, *WIDER]))
-        .select("run", "horizon", "heads")
-        .unique()
-        .sort("run")
-    )
+    known = models.filter(pl.col("run").is_in([*PUPILS, *WIDER])).select("run", "horizon", "heads").unique().sort("run")
     panels = {run: f"{heads} heads, {horizon} steps" for run, horizon, heads in known.iter_rows()}
     return dots(models, panels, "The teacher's temperature, masked tokens")
 

@@ -44,10 +44,14 @@ def widths(context: Results) -> Figure:
         return empty(title, "nothing was trained at this scale")
     ticks = alt.Axis(format="~s", values=sorted(data["width"].unique()))
     x = alt.X("width:Q", title="hidden units", scale=alt.Scale(type="log"), axis=ticks)
-    chart = alt.Chart(data).mark_point(size=70, strokeWidth=2).encode(
-        **learnt(x, alt.Axis(format="~s")),
-        tooltip=["width:Q", "model:Q", "t90:Q", alt.Tooltip("final:Q", format=".3f")],
-    )  # fmt: skip
+    chart = (
+        alt.Chart(data)
+        .mark_point(size=70, strokeWidth=2)
+        .encode(
+            **learnt(x, alt.Axis(format="~s")),
+            tooltip=["width:Q", "model:Q", "t90:Q", alt.Tooltip("final:Q", format=".3f")],
+        )
+    )
     low, high = data.select(low=pl.col("shown").min(), high=pl.col("shown").max()).row(0)
     description = f"Steps to an accuracy of 0.9, {low} to {high}."
     return chart.properties(width=420, height=240, title=title, description=description), data

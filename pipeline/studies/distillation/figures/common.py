@@ -13,13 +13,29 @@ from pipeline.kit.charts import Figure
 from pipeline.studies.distillation.names import ARMS
 
 COLOURS = {
-    "label": charts.BLACK, "ce": charts.ORANGE, "os": charts.VERMILLION, "warm": charts.PURPLE, "prog": charts.BLUE,
-    "before": charts.ORANGE, "middle": charts.BLUE, "behind": charts.VERMILLION, "cool": charts.SKY,
-    "mild": charts.GREEN, "hot": charts.PURPLE, "low": charts.ORANGE, "mid": charts.GREEN, "high": charts.VERMILLION,
-    "lowmid": charts.SKY, "lowhigh": charts.GREEN, "midhigh": charts.PURPLE, "peak": charts.BLUE,
+    "label": charts.BLACK,
+    "ce": charts.ORANGE,
+    "os": charts.VERMILLION,
+    "warm": charts.PURPLE,
+    "prog": charts.BLUE,
+    "before": charts.ORANGE,
+    "middle": charts.BLUE,
+    "behind": charts.VERMILLION,
+    "cool": charts.SKY,
+    "mild": charts.GREEN,
+    "hot": charts.PURPLE,
+    "low": charts.ORANGE,
+    "mid": charts.GREEN,
+    "high": charts.VERMILLION,
+    "lowmid": charts.SKY,
+    "lowhigh": charts.GREEN,
+    "midhigh": charts.PURPLE,
+    "peak": charts.BLUE,
     "between": charts.GREEN,
-    "half": charts.GREEN, "even": charts.BLACK, "halfwarm": charts.SKY,
-}  # fmt: skip
+    "half": charts.GREEN,
+    "even": charts.BLACK,
+    "halfwarm": charts.SKY,
+}
 DASHES = {"label": [1, 0], "ce": [6, 3], "os": [2, 2], "warm": [8, 2, 2, 2], "prog": [1, 0]}
 DEGREES = {1: "1 sign", 2: "2 signs", 3: "3 signs"}
 
@@ -38,16 +54,15 @@ def coloured(arms: list[str], columns: int = 2) -> alt.Color:
     """Return the colours of arms, in the order of `names.ARMS`."""
     order = [arm for arm in ARMS if arm in arms]
     return alt.Color(
-        "label:N", title=None,
+        "label:N",
+        title=None,
         scale=alt.Scale(domain=[ARMS[arm] for arm in order], range=[COLOURS[arm] for arm in order]),
         legend=_legend(columns),
-    )  # fmt: skip
+    )
 
 
 def _legend(columns: int) -> alt.Legend:
-    return alt.Legend(
-        orient="top", columns=columns, symbolStrokeWidth=3, symbolType="stroke", symbolOpacity=1
-    )
+    return alt.Legend(orient="top", columns=columns, symbolStrokeWidth=3, symbolType="stroke", symbolOpacity=1)
 
 
 def dashed(arms: list[str], columns: int) -> alt.StrokeDash:
@@ -55,9 +70,11 @@ def dashed(arms: list[str], columns: int) -> alt.StrokeDash:
     order = [arm for arm in ARMS if arm in arms]
     solid: list[int] = [1, 0]
     return alt.StrokeDash(
-        "label:N", title=None, legend=_legend(columns),
+        "label:N",
+        title=None,
+        legend=_legend(columns),
         scale=alt.Scale(domain=[ARMS[arm] for arm in order], range=[DASHES.get(arm, solid) for arm in order]),
-    )  # fmt: skip
+    )
 
 
 def kinds(field: str, labels: list[str], title: str | None = None, columns: int = 3) -> dict[str, Any]:
@@ -69,10 +86,7 @@ def kinds(field: str, labels: list[str], title: str | None = None, columns: int 
     return {
         "color": alt.Color(f"{field}:N", title=title, scale=scale, legend=legend),
         "strokeDash": alt.StrokeDash(
-            f"{field}:N",
-            title=title,
-            legend=legend,
-            scale=alt.Scale(domain=labels, range=dashes[: len(labels)]),
+            f"{field}:N", title=title, legend=legend, scale=alt.Scale(domain=labels, range=dashes[: len(labels)])
         ),
     }
 
@@ -87,26 +101,20 @@ def courses(frame: pl.DataFrame, title: str, chance: float, width: int = 270, co
     )
     band = base.mark_area(opacity=0.2).encode(y=alt.Y("lo:Q", **percent("accuracy")), y2="hi:Q")
     line = base.mark_line(strokeWidth=2).encode(
-        y=alt.Y("value:Q", **percent("accuracy")), strokeDash=dashed(arms, columns),
+        y=alt.Y("value:Q", **percent("accuracy")),
+        strokeDash=dashed(arms, columns),
         tooltip=["label:N", "step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q", "interval:N"],
-    )  # fmt: skip
-    rule = (
-        alt.Chart(pl.DataFrame({"y": [chance]}))
-        .mark_rule(color=charts.GREY, strokeDash=[2, 2])
-        .encode(y="y:Q")
     )
+    rule = alt.Chart(pl.DataFrame({"y": [chance]})).mark_rule(color=charts.GREY, strokeDash=[2, 2]).encode(y="y:Q")
     return alt.layer(rule, band, line, width=width, height=200, title=alt.TitleParams(title, fontSize=13))
 
 
-def by_arms(
-    table: pl.DataFrame, title: str, parts: dict[str, list[str]], chance: float, width: int
-) -> Figure:
+def by_arms(table: pl.DataFrame, title: str, parts: dict[str, list[str]], chance: float, width: int) -> Figure:
     """Return panels of mean accuracies side by side, each with the arms that ``parts`` names."""
     if not table.height:
         return charts.empty(title, "nothing was trained at this scale")
     panels = [
-        courses(table.filter(pl.col("arm").is_in(arms)), name, chance, width, columns=1)
-        for name, arms in parts.items()
+        courses(table.filter(pl.col("arm").is_in(arms)), name, chance, width, columns=1) for name, arms in parts.items()
     ]
     ends = table.filter(pl.col("step") == pl.col("step").max().over("run"))
     accuracies = "; ".join(f"{ARMS[row['arm']]}: {row['value']:.2f}" for row in ends.iter_rows(named=True))
@@ -114,9 +122,7 @@ def by_arms(
     return chart.properties(title=title, description=f"Accuracy at the end: {accuracies}."), table
 
 
-def dots(
-    models: pl.DataFrame, panels: dict[str, str], title: str, columns: int = 2, width: int = 150
-) -> Figure:
+def dots(models: pl.DataFrame, panels: dict[str, str], title: str, columns: int = 2, width: int = 150) -> Figure:
     """Return final accuracies of all models (rings) and their means (bars), a row for each arm, a panel for each run
     that ``panels`` names."""
     data = named(models.filter(pl.col("run").is_in(list(panels)))).with_columns(
@@ -129,11 +135,15 @@ def dots(
     step = 0.05 if high - low > 0.1 else 0.02
     ticks = [round(i * step, 2) for i in range(int(low / step), int(high / step) + 2)]
     encoding: dict[str, Any] = {
-        "title": "accuracy at the end", "scale": alt.Scale(domain=[ticks[0], ticks[-1]], nice=False),
+        "title": "accuracy at the end",
+        "scale": alt.Scale(domain=[ticks[0], ticks[-1]], nice=False),
         "axis": alt.Axis(values=ticks[:: max(1, -(-len(ticks) // 4))], format=".2f"),
-    }  # fmt: skip
-    colour = alt.Color("label:N", legend=None, scale=alt.Scale(
-        domain=[ARMS[arm] for arm in arms], range=[COLOURS[arm] for arm in arms]))  # fmt: skip
+    }
+    colour = alt.Color(
+        "label:N",
+        legend=None,
+        scale=alt.Scale(domain=[ARMS[arm] for arm in arms], range=[COLOURS[arm] for arm in arms]),
+    )
     drawn = []
     for run, name in panels.items():
         own = data.filter(run=run)
@@ -143,21 +153,22 @@ def dots(
         y = alt.Y("label:N", title=None, sort=here, axis=alt.Axis(labelLimit=200))
         base = alt.Chart(own)
         rings = base.mark_point(size=55, strokeWidth=1.6).encode(
-            x=alt.X("final:Q", **encoding), y=y, color=colour,
+            x=alt.X("final:Q", **encoding),
+            y=y,
+            color=colour,
             tooltip=["label:N", "model:Q", alt.Tooltip("final:Q", format=".3f")],
-        )  # fmt: skip
-        means = base.mark_tick(thickness=3, size=17).encode(
-            x=alt.X("mean(final):Q", **encoding), y=y, color=colour
         )
-        drawn.append(alt.layer(means, rings).properties(
-            width=width, height=alt.Step(24), title=alt.TitleParams(name, fontSize=13)))  # fmt: skip
+        means = base.mark_tick(thickness=3, size=17).encode(x=alt.X("mean(final):Q", **encoding), y=y, color=colour)
+        drawn.append(
+            alt.layer(means, rings).properties(
+                width=width, height=alt.Step(24), title=alt.TitleParams(name, fontSize=13)
+            )
+        )
     mean = data.group_by("panel", "arm", maintain_order=True).agg(pl.col("final").mean())
     accuracies = "; ".join(
         f"{row['panel']}, {ARMS[row['arm']]}: {row['final']:.3f}" for row in mean.iter_rows(named=True)
     )
-    chart = alt.concat(*drawn, columns=columns).properties(
-        title=title, description=f"Mean accuracies. {accuracies}."
-    )
+    chart = alt.concat(*drawn, columns=columns).properties(title=title, description=f"Mean accuracies. {accuracies}.")
     return chart, data
 
 
@@ -167,16 +178,21 @@ def by_horizon(data: pl.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
     arms = data["arm"].unique().to_list()
     title = "accuracy at the end"
     base = alt.Chart(data).encode(
-        x=alt.X("step:Q", title="steps of the student", scale=alt.Scale(zero=False, padding=20),
-                axis=alt.Axis(values=sorted(data["step"].unique()), format="d", labelOverlap=True)),
+        x=alt.X(
+            "step:Q",
+            title="steps of the student",
+            scale=alt.Scale(zero=False, padding=20),
+            axis=alt.Axis(values=sorted(data["step"].unique()), format="d", labelOverlap=True),
+        ),
         color=coloured(arms, 2),
-    )  # fmt: skip
+    )
     spread = data.drop_nulls("lo")  # one model alone has no interval
     bars = base.properties(data=spread).mark_rule(strokeWidth=1.5)
     curve = base.mark_line(strokeWidth=2, point=True).encode(
-        y=alt.Y("value:Q", title=title, scale=scale), strokeDash=dashed(arms, 2),
+        y=alt.Y("value:Q", title=title, scale=scale),
+        strokeDash=dashed(arms, 2),
         tooltip=["label:N", "step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q", "interval:N"],
-    )  # fmt: skip
+    )
     drawn = [bars.encode(y=alt.Y("lo:Q", title=title, scale=scale), y2="hi:Q")] if spread.height else []
     return [*drawn, curve]
 
@@ -188,9 +204,7 @@ def horizons(table: pl.DataFrame, panels: dict[str, str], title: str) -> Figure:
     if not last.height:
         return charts.empty(title, "no student was trained at this scale")
     data = named(last).with_columns(panel=pl.col("run").replace_strict(panels, return_dtype=pl.String))
-    low, high = data.select(
-        pl.min_horizontal("lo", "value").min(), pl.max_horizontal("hi", "value").max()
-    ).row(0)
+    low, high = data.select(pl.min_horizontal("lo", "value").min(), pl.max_horizontal("hi", "value").max()).row(0)
     scale = alt.Scale(domain=[int(20 * low) / 20, min(1, (int(20 * high) + 1) / 20)], nice=False)
     drawn = [
         alt.layer(*by_horizon(data.filter(panel=panel), scale)).properties(
@@ -200,12 +214,9 @@ def horizons(table: pl.DataFrame, panels: dict[str, str], title: str) -> Figure:
         if panel in data["panel"].to_list()
     ]
     accuracies = "; ".join(
-        f"{row['panel']}, {row['label']}, {row['step']} steps: {row['value']:.3f}"
-        for row in data.iter_rows(named=True)
+        f"{row['panel']}, {row['label']}, {row['step']} steps: {row['value']:.3f}" for row in data.iter_rows(named=True)
     )
-    chart = alt.concat(*drawn, columns=2).properties(
-        title=title, description=f"Accuracy at the end. {accuracies}."
-    )
+    chart = alt.concat(*drawn, columns=2).properties(title=title, description=f"Accuracy at the end. {accuracies}.")
     return chart, data
 
 
@@ -216,13 +227,19 @@ def learnt(x: alt.X, axis: alt.Axis, title: str = "steps to an accuracy of 0.9")
     return {
         "x": x,
         "y": alt.Y("shown:Q", title=title, axis=axis, scale=alt.Scale(zero=True)),
-        "color": alt.Color("learned:N", title=None, legend=legend, scale=alt.Scale(
-            domain=words, range=[charts.BLUE, charts.VERMILLION])),
-        "shape": alt.Shape("learned:N", title=None, legend=legend, scale=alt.Scale(
-            domain=words, range=["circle", "triangle-up"])),
-        "fill": alt.Fill("learned:N", title=None, legend=legend, scale=alt.Scale(
-            domain=words, range=[charts.BLUE, "white"])),
-    }  # fmt: skip
+        "color": alt.Color(
+            "learned:N",
+            title=None,
+            legend=legend,
+            scale=alt.Scale(domain=words, range=[charts.BLUE, charts.VERMILLION]),
+        ),
+        "shape": alt.Shape(
+            "learned:N", title=None, legend=legend, scale=alt.Scale(domain=words, range=["circle", "triangle-up"])
+        ),
+        "fill": alt.Fill(
+            "learned:N", title=None, legend=legend, scale=alt.Scale(domain=words, range=[charts.BLUE, "white"])
+        ),
+    }
 
 
 def with_step(models: pl.DataFrame) -> pl.DataFrame:
@@ -239,9 +256,7 @@ SIZE = pl.format("{} heads, width {}", "heads", "width")
 
 def sizes_of(table: pl.DataFrame) -> list[str]:
     """Return what the sizes of models are called, the widest first."""
-    return (
-        table.sort("width", descending=True).select(size=SIZE)["size"].unique(maintain_order=True).to_list()
-    )
+    return table.sort("width", descending=True).select(size=SIZE)["size"].unique(maintain_order=True).to_list()
 
 
 def growth(table: pl.DataFrame, sizes: list[str]) -> tuple[Any, str, pl.DataFrame]:
@@ -251,27 +266,15 @@ def growth(table: pl.DataFrame, sizes: list[str]) -> tuple[Any, str, pl.DataFram
     longest = pl.col("step") == pl.col("step").max()
     runs = table.filter(longest.over("width")).select("run").unique()["run"].to_list()
     data = table.filter(pl.col("run").is_in(runs)).with_columns(
-        size=SIZE,
-        reached=pl.col("value") >= 0.8 * pl.col("value").sort_by("step").last().over("run"),
+        size=SIZE, reached=pl.col("value") >= 0.8 * pl.col("value").sort_by("step").last().over("run")
     )
     scale = alt.Scale(domain=sizes, range=[charts.BLACK, charts.BLUE, charts.VERMILLION][: len(sizes)])
     colour = alt.Color("size:N", title=None, sort=sizes, legend=alt.Legend(orient="top"), scale=scale)
-    x = alt.X(
-        "step:Q",
-        title="steps",
-        scale=alt.Scale(type="log", nice=False),
-        axis=alt.Axis(format="~s", tickCount=5),
-    )
+    x = alt.X("step:Q", title="steps", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~s", tickCount=5))
     base = alt.Chart(data).encode(x=x, color=colour)
     spread = data.drop_nulls("lo")
-    band = (
-        base.properties(data=spread)
-        .mark_area(opacity=0.2)
-        .encode(y=alt.Y("lo:Q", title="accuracy"), y2="hi:Q")
-    )
-    line = base.mark_line(strokeWidth=2).encode(
-        y=alt.Y("value:Q", title="accuracy", scale=alt.Scale(zero=False))
-    )
+    band = base.properties(data=spread).mark_area(opacity=0.2).encode(y=alt.Y("lo:Q", title="accuracy"), y2="hi:Q")
+    line = base.mark_line(strokeWidth=2).encode(y=alt.Y("value:Q", title="accuracy", scale=alt.Scale(zero=False)))
     first = data.filter("reached").sort("step").unique("run", keep="first", maintain_order=True)
     rings = alt.Chart(first).mark_point(size=90, filled=False, fill="white", strokeWidth=2, opacity=1)
     marks = rings.encode(x=x, y="value:Q", color=colour)
@@ -286,13 +289,7 @@ def several(labels: list[str]) -> alt.Scale:
 
 
 def quantity(
-    frame: pl.DataFrame,
-    x: alt.X,
-    y: str,
-    title: str,
-    field: str,
-    labels: list[str],
-    colours: alt.Scale | None = None,
+    frame: pl.DataFrame, x: alt.X, y: str, title: str, field: str, labels: list[str], colours: alt.Scale | None = None
 ) -> alt.Chart:
     """Return lines of ``y`` over ``x``, one for each of ``labels``, told apart by colour (`several` if none are given)
     and dashes."""
@@ -308,10 +305,7 @@ def quantity(
             y=alt.Y(f"{y}:Q", title=title),
             color=alt.Color(f"{field}:N", title=None, scale=colours or several(labels), legend=legend),
             strokeDash=alt.StrokeDash(
-                f"{field}:N",
-                title=None,
-                scale=alt.Scale(domain=labels, range=dashes[: len(labels)]),
-                legend=legend,
+                f"{field}:N", title=None, scale=alt.Scale(domain=labels, range=dashes[: len(labels)]), legend=legend
             ),
             tooltip=[f"{field}:N", x["shorthand"], alt.Tooltip(f"{y}:Q", format=".3f")],
         )
@@ -319,12 +313,7 @@ def quantity(
 
 
 def lesson(
-    course: pl.DataFrame,
-    known: pl.DataFrame,
-    students: pl.DataFrame,
-    labels: list[str],
-    axis: str,
-    title: str,
+    course: pl.DataFrame, known: pl.DataFrame, students: pl.DataFrame, labels: list[str], axis: str, title: str
 ) -> Any:
     """Return a chart with a slider over a teacher's kept steps: its accuracy (``step``, ``value``), what it knows
     (``step``, ``label``, ``value``; ``axis`` is the title), and how well students end that learn from one of its
@@ -333,33 +322,44 @@ def lesson(
     each = min(b - a for a, b in itertools.pairwise(steps))
     start = int(students.sort("value", descending=True)["teacher_step"][0])
     slider = alt.param(
-        name="at", value=start,
+        name="at",
+        value=start,
         bind=alt.binding_range(min=steps[0], max=steps[-1], step=each, name="step of the teacher: "),
-    )  # fmt: skip
+    )
     span = alt.Scale(domain=[0, steps[-1]], nice=False)
     x = alt.X("step:Q", title=None, scale=span, axis=alt.Axis(tickCount=6, format="~s"))
     below = alt.X("teacher_step:Q", title="step of the teacher's checkpoint", scale=span, axis=x["axis"])
-    rule = alt.Chart(pl.DataFrame({"zero": [0]})).transform_calculate(now="at").mark_rule(
-        color=charts.GREY, strokeWidth=2).encode(x=alt.X("now:Q", scale=span))  # fmt: skip
+    rule = (
+        alt.Chart(pl.DataFrame({"zero": [0]}))
+        .transform_calculate(now="at")
+        .mark_rule(color=charts.GREY, strokeWidth=2)
+        .encode(x=alt.X("now:Q", scale=span))
+    )
 
-    def caption(
-        data: pl.DataFrame, line: str, place: int, where: str = "abs(datum.step - at) < 0.5"
-    ) -> alt.Chart:
+    def caption(data: pl.DataFrame, line: str, place: int, where: str = "abs(datum.step - at) < 0.5") -> alt.Chart:
         return (
-            alt.Chart(data).transform_filter(where).transform_calculate(text=line)
+            alt.Chart(data)
+            .transform_filter(where)
+            .transform_calculate(text=line)
             .mark_text(align="left", baseline="top", dx=8)
             .encode(text="text:N", x=alt.value(400), y=alt.value(18 * place))
-        )  # fmt: skip
+        )
 
-    top = alt.Chart(course).mark_line(color=charts.BLACK, strokeWidth=2).encode(
-        x=x, y=alt.Y("value:Q", **percent("accuracy"))
-    )  # fmt: skip
+    top = (
+        alt.Chart(course)
+        .mark_line(color=charts.BLACK, strokeWidth=2)
+        .encode(x=x, y=alt.Y("value:Q", **percent("accuracy")))
+    )
     first = alt.layer(rule, top, caption(course, "'accuracy ' + format(datum.value, '.2f')", 1))
     lines = quantity(known, x, "value", axis, "label", labels)
-    second = alt.layer(rule, lines, *(
-        caption(known.filter(label=label), f"'{label}: ' + format(datum.value, '.2f')", place + 1)
-        for place, label in enumerate(labels)
-    ))  # fmt: skip
+    second = alt.layer(
+        rule,
+        lines,
+        *(
+            caption(known.filter(label=label), f"'{label}: ' + format(datum.value, '.2f')", place + 1)
+            for place, label in enumerate(labels)
+        ),
+    )
     near = f"abs(datum.teacher_step - at) <= {each / 2:g}"
     ends = alt.Chart(students).encode(x=below)
     spread = students.drop_nulls("lo")  # one model alone has no interval
@@ -373,12 +373,20 @@ def lesson(
         y=alt.Y("value:Q", title="student's end", scale=alt.Scale(zero=False)),
         size=alt.condition(near, alt.value(200), alt.value(60)),
         tooltip=["teacher_step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q", "interval:N"],
-    )  # fmt: skip
-    third = alt.layer(rule, *([bars] if spread.height else []), points, caption(
-        students, "'a student of this one alone: ' + format(datum.value, '.2f')", 1, near))  # fmt: skip
+    )
+    third = alt.layer(
+        rule,
+        *([bars] if spread.height else []),
+        points,
+        caption(students, "'a student of this one alone: ' + format(datum.value, '.2f')", 1, near),
+    )
     parts = [part.properties(width=400, height=110) for part in (first, second, third)]
     best = students.sort("value", descending=True).row(0, named=True)
-    return alt.vconcat(*parts).add_params(slider).properties(
-        title=alt.TitleParams(title, subtitle="Move the slider below the figure over the teacher's training."),
-        description=f"Students of the checkpoint at step {best['teacher_step']} end best, at {best['value']:.2f}.",
-    )  # fmt: skip
+    return (
+        alt.vconcat(*parts)
+        .add_params(slider)
+        .properties(
+            title=alt.TitleParams(title, subtitle="Move the slider below the figure over the teacher's training."),
+            description=f"Students of the checkpoint at step {best['teacher_step']} end best, at {best['value']:.2f}.",
+        )
+    )

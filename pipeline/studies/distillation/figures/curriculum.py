@@ -29,9 +29,7 @@ TEMPERATURES = ["middle", "cool", "mild", "hot"]
 def curriculum(context: Results) -> Figure:
     """Mean accuracy of all teachers; and of the first of them, how far its answer correlates with each sign, how far
     monomials of each degree separate from others (SEP), and by rules the checkpoints that students learned from."""
-    return _of_teacher(
-        context, TEACHER, CANDIDATES, "What a teacher's answer correlates with while it learns"
-    )
+    return _of_teacher(context, TEACHER, CANDIDATES, "What a teacher's answer correlates with while it learns")
 
 
 def warm_curriculum(context: Results) -> Figure:
@@ -54,21 +52,17 @@ def _of_teacher(context: Results, run: str, dataset: str, title: str) -> Figure:
     )
     chosen = chosen.with_columns(mark=pl.col("arm").replace_strict(CHECKPOINTS))
     x = alt.X("step:Q", title=None, axis=alt.Axis(tickCount=6, format="~s"))
-    accuracy = (
-        alt.Chart(arms)
-        .mark_line(color=charts.BLACK)
-        .encode(x=x, y=alt.Y("value:Q", **percent("mean accuracy")))
-    )
+    accuracy = alt.Chart(arms).mark_line(color=charts.BLACK).encode(x=x, y=alt.Y("value:Q", **percent("mean accuracy")))
     places = single.with_columns(
-        kind=pl.when(pl.col("feature") == "rest")
-        .then(pl.lit("other signs"))
-        .otherwise(pl.lit("signs that matter"))
+        kind=pl.when(pl.col("feature") == "rest").then(pl.lit("other signs")).otherwise(pl.lit("signs that matter"))
     ).sort("kind", descending=False)
     names = ["signs that matter", "other signs"]
     colour = alt.Color(
-        "kind:N", title=None, scale=alt.Scale(domain=names, range=[charts.BLUE, charts.GREY]),
+        "kind:N",
+        title=None,
+        scale=alt.Scale(domain=names, range=[charts.BLUE, charts.GREY]),
         legend=alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1),
-    )  # fmt: skip
+    )
     lines = (
         alt.Chart(places)
         .mark_line(strokeWidth=1.5, opacity=0.7)
@@ -81,12 +75,8 @@ def _of_teacher(context: Results, run: str, dataset: str, title: str) -> Figure:
     separated = (
         alt.Chart(degrees)
         .mark_line(strokeWidth=2)
-        .encode(
-            x=x.title(STEPS),
-            y=alt.Y("separation:Q", title="SEP"),
-            **kinds("label", labels, "product of"),
-        )
-    )  # fmt: skip
+        .encode(x=x.title(STEPS), y=alt.Y("separation:Q", title="SEP"), **kinds("label", labels, "product of"))
+    )
     panels = []
     for layer, under in ((accuracy, None), (lines, None), (separated, STEPS)):
         # Layers share an axis, and one without a title takes it from the others: marks have that of their panel.
@@ -102,9 +92,7 @@ def _of_teacher(context: Results, run: str, dataset: str, title: str) -> Figure:
         .resolve_scale(color="independent", strokeDash="independent")
         .properties(
             title=title,
-            description="Largest SEP {separation:.1f}, of products of {degree}, at step {step}.".format(
-                **best
-            ),
+            description="Largest SEP {separation:.1f}, of products of {degree}, at step {step}.".format(**best),
         )
     )
     return chart, summary
@@ -135,15 +123,11 @@ def parity_lesson(context: Results) -> Figure:
     title = "What a checkpoint knows, and what it teaches: parity"
     summary = context.table("separation").filter(run=TEACHER)
     last = context.table("arms").filter(run=SOLO).filter(pl.col("step") == pl.col("step").max())
-    chosen = (
-        context.table("chosen").filter(dataset=ALONE_STRINGS, order=0, model=0).select("arm", "teacher_step")
-    )
+    chosen = context.table("chosen").filter(dataset=ALONE_STRINGS, order=0, model=0).select("arm", "teacher_step")
     if not summary.height or not last.height:
         return empty(title, "nothing was trained at this scale")
     known = summary.group_by("step", "degree", maintain_order=True).agg(value=pl.col("separation").mean())
-    known = known.with_columns(
-        label=pl.col("degree").cast(pl.Int64).replace_strict(DEGREES, return_dtype=pl.String)
-    )
+    known = known.with_columns(label=pl.col("degree").cast(pl.Int64).replace_strict(DEGREES, return_dtype=pl.String))
     labels = [DEGREES[degree] for degree in sorted(known["degree"].unique())]
     students = last.join(chosen, on="arm").sort("teacher_step")
     course = context.table("arms").filter(run=TEACHER)
@@ -162,6 +146,4 @@ def _courses(context: Results, runs: tuple[str, ...], arms: list[str], title: st
     accuracies = "; ".join(
         f"{row['value']:.2f} (width {row['width']}, {ARMS[row['arm']]})" for row in ends.iter_rows(named=True)
     )
-    return alt.hconcat(*panels).properties(
-        title=title, description=f"Accuracy at the end: {accuracies}."
-    ), table
+    return alt.hconcat(*panels).properties(title=title, description=f"Accuracy at the end: {accuracies}."), table

@@ -64,9 +64,15 @@ def lookback(context: Results) -> Figure:
     axis = alt.Axis(tickCount=6, format="~s")
     panels: list[Any] = [
         quantity(loss, alt.X("step:Q", title=None, axis=axis), "loss", "loss, nats", "label", labels),
-        quantity(data, alt.X("step:Q", title="steps of the teachers' training", axis=axis), "value", "L_robust(3)",
-                 "label", labels),
-    ]  # fmt: skip
+        quantity(
+            data,
+            alt.X("step:Q", title="steps of the teachers' training", axis=axis),
+            "value",
+            "L_robust(3)",
+            "label",
+            labels,
+        ),
+    ]
     chart = alt.vconcat(*(panel.properties(width=520, height=150) for panel in panels))
     top = data.sort("value", descending=True).row(0, named=True)
     description = f"L_robust(3) is largest, {top['value']:.2f}, at step {top['step']}."

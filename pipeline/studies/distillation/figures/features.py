@@ -43,13 +43,17 @@ def phases(context: Results) -> Figure:
     c1, rule = _inflection(context)
     curve = alt.Chart(loss).mark_line(color=charts.BLACK, strokeWidth=2)
     panels: list[Any] = [
-        alt.layer(rule, curve.encode(x=x, y=alt.Y("loss:Q", title="loss, nats"))).properties(
-            width=520, height=120
-        )
+        alt.layer(rule, curve.encode(x=x, y=alt.Y("loss:Q", title="loss, nats"))).properties(width=520, height=120)
     ]
     for measure, name in LOOKS.items():
-        lines = quantity(shown.filter(measure=measure), below if measure == "close" else x, "value",
-                         name.split(":")[0], "label", labels)  # fmt: skip
+        lines = quantity(
+            shown.filter(measure=measure),
+            below if measure == "close" else x,
+            "value",
+            name.split(":")[0],
+            "label",
+            labels,
+        )
         panels.append(alt.layer(rule, lines).properties(width=520, height=120))
     peak = data.filter(measure="robust", ngram=3).sort("value", descending=True).row(0, named=True)
     chart = alt.vconcat(*panels).properties(
@@ -64,44 +68,47 @@ def choices(context: Results) -> Figure:
     models with its interval. Dashed: students of the last one alone; rule: the median inflection."""
     title = "Which checkpoint of a BERT teaches"
     arms, chosen = context.table("arms"), context.table("chosen").filter(order=0)
-    last = arms.filter(
-        pl.col("run").is_in([*CHOOSERS, *LONERS]), pl.col("step") == pl.col("step").max().over("run")
-    )
+    last = arms.filter(pl.col("run").is_in([*CHOOSERS, *LONERS]), pl.col("step") == pl.col("step").max().over("run"))
     if not last.height:
         return empty(title, "no student was trained at this scale")
-    names = {run: f"distillation-choices-{run[-1]}" for run in CHOOSERS} | dict.fromkeys(
-        LONERS, "distillation-alone"
-    )
+    names = {run: f"distillation-choices-{run[-1]}" for run in CHOOSERS} | dict.fromkeys(LONERS, "distillation-alone")
     first = chosen.select("dataset", "arm", "teacher_step", "until").unique()
     data = (
         last.with_columns(dataset=pl.col("run").replace_strict(names, return_dtype=pl.String))
         .join(first, on=["dataset", "arm"])
         .filter(pl.col("arm") != "c9")
         .with_columns(
-            label=pl.when(pl.col("run").is_in(LONERS)).then(pl.lit("alone"))
+            label=pl.when(pl.col("run").is_in(LONERS))
+            .then(pl.lit("alone"))
             .otherwise(pl.format("for {} steps, then the last", "until"))
         )
         .sort("run", "teacher_step")
-    )  # fmt: skip
-    labels = data["label"].unique(maintain_order=True).to_list()
-    x = alt.X(
-        "teacher_step:Q", title="step of the teacher's checkpoint", axis=alt.Axis(tickCount=6, format="~s")
     )
+    labels = data["label"].unique(maintain_order=True).to_list()
+    x = alt.X("teacher_step:Q", title="step of the teacher's checkpoint", axis=alt.Axis(tickCount=6, format="~s"))
     base = quantity(data, x, "value", "accuracy at the end", "label", labels)
     base = base.encode(y=alt.Y("value:Q", title="accuracy at the end", scale=alt.Scale(zero=False)))
     spread = data.drop_nulls("lo")  # one model alone has no interval
-    bars = alt.Chart(spread).mark_rule().encode(
-        x=x, y=alt.Y("lo:Q", title="accuracy at the end"), y2="hi:Q",
-        color=alt.Color("label:N", title=None, scale=several(labels)),
-    )  # fmt: skip
+    bars = (
+        alt.Chart(spread)
+        .mark_rule()
+        .encode(
+            x=x,
+            y=alt.Y("lo:Q", title="accuracy at the end"),
+            y2="hi:Q",
+            color=alt.Color("label:N", title=None, scale=several(labels)),
+        )
+    )
     once = last.filter(pl.col("arm") == "c9", pl.col("run").is_in(CHOOSERS))
     flat = alt.Chart(once).mark_rule(color=charts.BLACK, strokeDash=[6, 3]).encode(y="value:Q")
     _, rule = _inflection(context)
     best = data.sort("value", descending=True).row(0, named=True)
     chart = alt.layer(rule, flat, *([bars] if spread.height else []), base).properties(
-        width=520, height=260, title=title,
+        width=520,
+        height=260,
+        title=title,
         description=f"Best: {best['label']}, checkpoint {best['teacher_step']}: {best['value']:.3f}.",
-    )  # fmt: skip
+    )
     return chart, data
 
 
@@ -123,18 +130,25 @@ def features(context: Results) -> Figure:
     panels: list[Any] = []
     widths = sorted(data["ngram"].unique())
     for measure, name in LOOKS.items():
-        axis = alt.X("ngram:Q", title="tokens of the window", axis=alt.Axis(values=widths, format="d"),
-                     scale=alt.Scale(zero=False))  # fmt: skip
-        lines = quantity(
-            data.filter(measure=measure), axis, "value", name.split(":")[0], "label", labels, colour
+        axis = alt.X(
+            "ngram:Q",
+            title="tokens of the window",
+            axis=alt.Axis(values=widths, format="d"),
+            scale=alt.Scale(zero=False),
         )
+        lines = quantity(data.filter(measure=measure), axis, "value", name.split(":")[0], "label", labels, colour)
         panels.append(lines.properties(width=175, height=170))
-    levels = alt.Chart(probed).mark_point(size=70, strokeWidth=2).encode(
-        x=alt.X("level:O", title="level of symbols", axis=alt.Axis(labelAngle=0)),
-        xOffset=alt.XOffset("label:N", sort=labels),
-        y=alt.Y("value:Q", title="accuracy of the probe", scale=alt.Scale(domain=[0.3, 1])),
-        color=alt.Color("label:N", title=None, scale=colour), tooltip=["label:N", "level:O", "value:Q"],
-    )  # fmt: skip
+    levels = (
+        alt.Chart(probed)
+        .mark_point(size=70, strokeWidth=2)
+        .encode(
+            x=alt.X("level:O", title="level of symbols", axis=alt.Axis(labelAngle=0)),
+            xOffset=alt.XOffset("label:N", sort=labels),
+            y=alt.Y("value:Q", title="accuracy of the probe", scale=alt.Scale(domain=[0.3, 1])),
+            color=alt.Color("label:N", title=None, scale=colour),
+            tooltip=["label:N", "level:O", "value:Q"],
+        )
+    )
     panels.append(levels.properties(width=150, height=170))
     accuracies = "; ".join(
         f"{row['label']}, level {row['level']}: {row['value']:.2f}" for row in probed.iter_rows(named=True)
@@ -159,15 +173,19 @@ def probes(context: Results) -> Figure:
     lines = quantity(data, x, "value", "accuracy of the probe", "label", labels)
     _, rule = _inflection(context)
     guess = data.unique("label", maintain_order=True)
-    floor = alt.Chart(guess).mark_rule(strokeDash=[2, 2], opacity=0.7).encode(
-        y="majority:Q", color=alt.Color("label:N", title=None, scale=several(labels))
-    )  # fmt: skip
+    floor = (
+        alt.Chart(guess)
+        .mark_rule(strokeDash=[2, 2], opacity=0.7)
+        .encode(y="majority:Q", color=alt.Color("label:N", title=None, scale=several(labels)))
+    )
     ends = data.filter(pl.col("step") == pl.col("step").max())
     accuracies = "; ".join(f"{row['label']} {row['value']:.2f}" for row in ends.iter_rows(named=True))
     chart = alt.layer(rule, floor, lines).properties(
-        width=520, height=220, description=f"Accuracy at the end: {accuracies}.",
+        width=520,
+        height=220,
+        description=f"Accuracy at the end: {accuracies}.",
         title=alt.TitleParams(title, subtitle="dotted: the most frequent symbol"),
-    )  # fmt: skip
+    )
     return chart, data
 
 

@@ -31,24 +31,21 @@ def grammars(context: Results) -> Figure:
     likely. The grammar of the published code lacks a rule of symbol 9 (Figure 4.23)."""
     rules = context.table("grammar_rules")
     sides = pl.col("rhs").cast(pl.List(pl.String)).list.join(" ")
-    data = rules.group_by("grammar", "lhs", maintain_order=True).agg(
-        sides.alias("sides"), pl.col("prob").first()
-    )
+    data = rules.group_by("grammar", "lhs", maintain_order=True).agg(sides.alias("sides"), pl.col("prob").first())
     text = pl.format("{} → {}", pl.col("lhs"), pl.col("sides").list.join(" | "))
     data = _labelled(data.with_columns(rule=text, line=22 - pl.col("lhs"))).drop("sides")
     own = data.filter(grammar=CFG3B)["rule"].to_list()
     other = (pl.col("grammar") == "cfg3b_pdcode") & ~pl.col("rule").is_in(own)
-    data = data.with_columns(
-        colour=pl.when(other).then(pl.lit(charts.VERMILLION)).otherwise(pl.lit(charts.INK))
+    data = data.with_columns(colour=pl.when(other).then(pl.lit(charts.VERMILLION)).otherwise(pl.lit(charts.INK)))
+    lines = (
+        alt.Chart(data)
+        .mark_text(align="left", fontSize=12)
+        .encode(x=alt.value(0), y=alt.Y("line:O", axis=None), text="rule:N", color=alt.Color("colour:N", scale=None))
     )
-    lines = alt.Chart(data).mark_text(align="left", fontSize=12).encode(
-        x=alt.value(0), y=alt.Y("line:O", axis=None), text="rule:N", color=alt.Color("colour:N", scale=None)
-    )  # fmt: skip
     order, header = list(GRAMMARS.values()), alt.Header(labelAnchor="start", labelFontWeight="bold")
     panels = lines.properties(width=300, height=16 * 17).facet(
-        facet=alt.Facet("label:N", title=None, sort=order, header=header),
-        columns=2,
-    )  # fmt: skip
+        facet=alt.Facet("label:N", title=None, sort=order, header=header), columns=2
+    )
     counts = data.group_by("label", maintain_order=True).agg(pl.len()).iter_rows()
     sizes = ", ".join(f"{label}: {n} symbols" for label, n in counts)
     return panels.properties(title="Six grammars", description=f"Listing of rules. {sizes}."), data
@@ -66,26 +63,32 @@ def lengths(context: Results) -> Figure:
     data = pl.concat(
         [
             law.select("label", "length", "cumulative", pl.lit("exact").alias("kind")),
-            stats.select("label", pl.col("published").cast(pl.Int16).alias("length"), "cumulative",
-            pl.lit("published").alias("kind")),
+            stats.select(
+                "label",
+                pl.col("published").cast(pl.Int16).alias("length"),
+                "cumulative",
+                pl.lit("published").alias("kind"),
+            ),
         ]
-    )  # fmt: skip
-    x = alt.X(
-        "length:Q", title="tokens of a string", scale=alt.Scale(domain=[80, 460], clamp=True, nice=False)
     )
+    x = alt.X("length:Q", title="tokens of a string", scale=alt.Scale(domain=[80, 460], clamp=True, nice=False))
     y = alt.Y("cumulative:Q", title="share of strings up to this length", scale=alt.Scale(domain=[0, 1]))
     base = alt.Chart(data)
-    lines = base.transform_filter(alt.datum.kind == "exact").mark_line(strokeWidth=1.8).encode(
-        x=x, y=y, color=_coloured()
-    )  # fmt: skip
-    dots = base.transform_filter(alt.datum.kind == "published").mark_point(filled=True, size=60, opacity=1).encode(
-        x=x, y=y, color=_coloured(), tooltip=["label:N", "length:Q", "cumulative:Q"]
-    )  # fmt: skip
+    lines = (
+        base.transform_filter(alt.datum.kind == "exact").mark_line(strokeWidth=1.8).encode(x=x, y=y, color=_coloured())
+    )
+    dots = (
+        base.transform_filter(alt.datum.kind == "published")
+        .mark_point(filled=True, size=60, opacity=1)
+        .encode(x=x, y=y, color=_coloured(), tooltip=["label:N", "length:Q", "cumulative:Q"])
+    )
     off = stats.select((pl.col("exact") - pl.col("published")).abs().max()).item()
     chart = (lines + dots).properties(
-        width=520, height=300, title="Lengths of strings",
+        width=520,
+        height=300,
+        title="Lengths of strings",
         description=f"Published percentiles are at most {off:.0f} tokens from the exact ones.",
-    )  # fmt: skip
+    )
     return chart, data
 
 
@@ -93,9 +96,7 @@ def parse_tree(context: Results) -> Figure:
     """A string of cfg3b below the symbol 15 and its derivation, drawn at random: tokens at the bottom, level 1; filled
     circles are symbols, each over the middle of its span, and bars are where a span ends (as in Figure 4.6)."""
     nodes = context.table("parse_tree").with_columns(x=(pl.col("first") + pl.col("last")) / 2 + 1)
-    above = nodes.select(
-        pl.col("node").alias("parent"), pl.col("x").alias("x2"), pl.col("level").alias("level2")
-    )
+    above = nodes.select(pl.col("node").alias("parent"), pl.col("x").alias("x2"), pl.col("level").alias("level2"))
     data = nodes.join(above, on="parent", how="left", maintain_order="left").with_columns(
         name=pl.col("symbol").cast(pl.String), boundary=pl.col("last") + 1.0
     )
@@ -110,29 +111,34 @@ def parse_tree(context: Results) -> Figure:
             "y": alt.Y(f"{y}:Q", title="level, from the leaves", scale=y_scale, axis=axis),
         }
 
-    edges = alt.Chart(data.drop_nulls("parent")).mark_rule(color=charts.GREY, strokeWidth=1).encode(
-        **at("x", "level"), x2="x2:Q", y2="level2:Q"
-    )  # fmt: skip
-    inner, leaves = data.filter(pl.col("level") > 1), data.filter(pl.col("level") == 1)
-    ends = alt.Chart(inner).mark_tick(
-        opacity=1, orient="vertical", height=16, thickness=2.5, color=charts.VERMILLION
-    ).encode(**at("boundary", "level"))  # fmt: skip
-    dots = alt.Chart(inner).mark_point(shape="circle", size=420, filled=True, opacity=1, fill=charts.BLUE).encode(
-        **at("x", "level"), tooltip=["symbol:Q", "level:Q", "first:Q", "last:Q"]
-    )  # fmt: skip
-    names = alt.Chart(inner).mark_text(fontSize=11, color="white").encode(**at("x", "level"), text="name:N")
-    words = (
-        alt.Chart(leaves).mark_text(fontSize=14, color=charts.INK).encode(**at("x", "level"), text="name:N")
+    edges = (
+        alt.Chart(data.drop_nulls("parent"))
+        .mark_rule(color=charts.GREY, strokeWidth=1)
+        .encode(**at("x", "level"), x2="x2:Q", y2="level2:Q")
     )
-    backs = alt.Chart(leaves).mark_point(shape="circle", size=260, filled=True, opacity=1, fill="white").encode(
-        **at("x", "level")
-    )  # fmt: skip
+    inner, leaves = data.filter(pl.col("level") > 1), data.filter(pl.col("level") == 1)
+    ends = (
+        alt.Chart(inner)
+        .mark_tick(opacity=1, orient="vertical", height=16, thickness=2.5, color=charts.VERMILLION)
+        .encode(**at("boundary", "level"))
+    )
+    dots = (
+        alt.Chart(inner)
+        .mark_point(shape="circle", size=420, filled=True, opacity=1, fill=charts.BLUE)
+        .encode(**at("x", "level"), tooltip=["symbol:Q", "level:Q", "first:Q", "last:Q"])
+    )
+    names = alt.Chart(inner).mark_text(fontSize=11, color="white").encode(**at("x", "level"), text="name:N")
+    words = alt.Chart(leaves).mark_text(fontSize=14, color=charts.INK).encode(**at("x", "level"), text="name:N")
+    backs = (
+        alt.Chart(leaves)
+        .mark_point(shape="circle", size=260, filled=True, opacity=1, fill="white")
+        .encode(**at("x", "level"))
+    )
     string = " ".join(leaves.sort("first")["name"].to_list())
     title = alt.TitleParams("A string and its derivation", subtitle="cfg3b below 15; bars: ends of spans")
     chart = alt.layer(edges, ends, dots, names, backs, words).properties(
-        width=640, height=260, title=title,
-        description=f"The string {string}.",
-    )  # fmt: skip
+        width=640, height=260, title=title, description=f"The string {string}."
+    )
     return chart, data
 
 
@@ -152,18 +158,24 @@ def ceilings(context: Results) -> Figure:
     def panel(name: str) -> alt.LayerChart | alt.FacetChart:
         base = alt.Chart(data.filter(panel=name))
         bars = base.mark_bar(color=charts.SKY, height=15).encode(
-            y=y, x=alt.X("value:Q", title="accuracy", scale=scale, axis=axis), x2=alt.datum(0.6),
+            y=y,
+            x=alt.X("value:Q", title="accuracy", scale=scale, axis=axis),
+            x2=alt.datum(0.6),
             tooltip=["label:N", "value:Q", "se:Q", "n:Q"],
-        )  # fmt: skip
-        errors = base.transform_calculate(
-            lo="datum.value-2*datum.se", hi="datum.value+2*datum.se"
-        ).mark_rule(color=charts.INK).encode(y=y, x=alt.X("lo:Q", scale=scale), x2="hi:Q")  # fmt: skip
-        published = base.transform_filter("isValid(datum.published)").mark_point(
-            shape="diamond", size=90, filled=True, opacity=1, color=charts.VERMILLION
-        ).encode(y=y, x=alt.X("published:Q", scale=scale), tooltip=["where:N", "published:Q"])  # fmt: skip
+        )
+        errors = (
+            base.transform_calculate(lo="datum.value-2*datum.se", hi="datum.value+2*datum.se")
+            .mark_rule(color=charts.INK)
+            .encode(y=y, x=alt.X("lo:Q", scale=scale), x2="hi:Q")
+        )
+        published = (
+            base.transform_filter("isValid(datum.published)")
+            .mark_point(shape="diamond", size=90, filled=True, opacity=1, color=charts.VERMILLION)
+            .encode(y=y, x=alt.X("published:Q", scale=scale), tooltip=["where:N", "published:Q"])
+        )
         return alt.layer(bars, errors, published).properties(
             width=210, height=alt.Step(24), title=alt.TitleParams(name, fontSize=13)
-        )  # fmt: skip
+        )
 
     panels = alt.concat(*(panel(name) for name in order), columns=2)
     above = data.filter(pl.col("published") > pl.col("value") + 2 * pl.col("se"))
@@ -173,9 +185,7 @@ def ceilings(context: Results) -> Figure:
     )
     subtitle = "Bars: best possible, two standard errors. Diamonds: published models"
     title = alt.TitleParams("How well anything can predict", subtitle=subtitle)
-    return panels.properties(
-        title=title, description=f"Published above the best possible: {excesses or 'none'}."
-    ), data
+    return panels.properties(title=title, description=f"Published above the best possible: {excesses or 'none'}."), data
 
 
 def windows(context: Results) -> Figure:
@@ -187,12 +197,13 @@ def windows(context: Results) -> Figure:
     what = {"robust": "without the window: L_robust", "close": "nothing but the window: L_close"}
     data = distances.select(
         pl.col("quantity").replace_strict(what, return_dtype=pl.String).alias("panel"),
-        pl.format("root {}", "root").alias("grammar"), "ngram", "value", "n",
-    ).sort("panel", "grammar", "ngram")  # fmt: skip
+        pl.format("root {}", "root").alias("grammar"),
+        "ngram",
+        "value",
+        "n",
+    ).sort("panel", "grammar", "ngram")
     x = alt.X(
-        "ngram:Q",
-        title="tokens of the window, n",
-        axis=alt.Axis(values=data["ngram"].unique().to_list(), format="d"),
+        "ngram:Q", title="tokens of the window, n", axis=alt.Axis(values=data["ngram"].unique().to_list(), format="d")
     )
     y = alt.Y("value:Q", title="total variation, median", scale=alt.Scale(domain=[0, 0.6]))
     scale = alt.Scale(range=[charts.BLUE, charts.VERMILLION, charts.GREEN])
@@ -204,10 +215,9 @@ def windows(context: Results) -> Figure:
     layers = base.mark_line(strokeWidth=2) + base.mark_point(filled=True, size=45, opacity=1)
     panels = layers.properties(width=250, height=210).facet(
         facet=alt.Facet("panel:N", title=None, sort=list(what.values())), columns=2
-    )  # fmt: skip
+    )
     medians = "; ".join(
-        f"{row['panel']}, {row['grammar']}: {row['value']:.3f}"
-        for row in data.filter(ngram=3).iter_rows(named=True)
+        f"{row['panel']}, {row['grammar']}: {row['value']:.3f}" for row in data.filter(ngram=3).iter_rows(named=True)
     )
     return panels.properties(title="Where n-gram measures end", description=f"At n = 3: {medians}."), data
 
@@ -219,23 +229,14 @@ def constructions(context: Results) -> Figure:
     data = context.table("constructions").filter(prop=9).sort("d", "c")
     data = data.with_columns(size=pl.format("d = {}, k = {}", "d", "k"))
     order = data["size"].unique(maintain_order=True).to_list()
-    colour = alt.Color(
-        "size:N", title=None, legend=LINE, scale=alt.Scale(domain=order, range=COLOURS[: len(order)])
-    )
+    colour = alt.Color("size:N", title=None, legend=LINE, scale=alt.Scale(domain=order, range=COLOURS[: len(order)]))
     x = alt.X("c:Q", title="score of the support, c")
     y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0.4, 1], clamp=True, nice=False))
-    lines = (
-        alt.Chart(data)
-        .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=30))
-        .encode(x=x, y=y, color=colour)
-    )
+    lines = alt.Chart(data).mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=30)).encode(x=x, y=y, color=colour)
     limits = data.group_by("size", maintain_order=True).agg(pl.col("threshold_c").first().alias("c"))
     rules = alt.Chart(limits).mark_rule(strokeDash=[4, 3]).encode(x=x, color=colour)
     thresholds = ", ".join(f"{c:.2f} for {size}" for size, c in limits.iter_rows())
     chart = (rules + lines).properties(
-        width=480,
-        height=240,
-        title="How sharp attention has to be",
-        description=f"Exact from c = {thresholds} on.",
+        width=480, height=240, title="How sharp attention has to be", description=f"Exact from c = {thresholds} on."
     )
     return chart, data

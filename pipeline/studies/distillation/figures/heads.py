@@ -10,9 +10,7 @@ from pipeline.kit.results import Results
 from pipeline.studies.distillation.figures.common import learnt, with_step
 from pipeline.studies.distillation.names import HEADS
 
-GROUPS = {
-    "heads": "more heads of one width", "hidden": "one width, cut into heads", "averaged": "full heads, averaged",
-}  # fmt: skip
+GROUPS = {"heads": "more heads of one width", "hidden": "one width, cut into heads", "averaged": "full heads, averaged"}
 
 
 def heads(context: Results) -> Figure:
@@ -36,10 +34,8 @@ def heads(context: Results) -> Figure:
         )
         .properties(width=150, height=200, title=alt.TitleParams(group, fontSize=13))
         for group in GROUPS.values()
-    ]  # fmt: skip
+    ]
     late = data.group_by("group", "heads", maintain_order=True).agg(pl.col("shown").median())
-    medians = "; ".join(
-        f"{row['group']}, {row['heads']}: {row['shown']:.0f}" for row in late.iter_rows(named=True)
-    )
+    medians = "; ".join(f"{row['group']}, {row['heads']}: {row['shown']:.0f}" for row in late.iter_rows(named=True))
     chart = alt.hconcat(*panels).resolve_scale(y="shared")
     return chart.properties(title=title, description=f"Median steps. {medians}."), data

@@ -20,9 +20,7 @@ def masked(context: Results) -> Figure:
     more steps is another training, with a schedule of its own. Lines: the teacher's end, and the best predictor."""
     table = context.table("arms")
     last = table.filter(
-        pl.col("run").is_in(PUPILS),
-        pl.col("arm").is_in(MAIN),
-        pl.col("step") == pl.col("step").max().over("run"),
+        pl.col("run").is_in(PUPILS), pl.col("arm").is_in(MAIN), pl.col("step") == pl.col("step").max().over("run")
     )
     if not last.height:
         return empty(TITLE, "no student was trained at this scale")
@@ -38,9 +36,7 @@ def masked(context: Results) -> Figure:
     y = alt.Y("value:Q", title="accuracy at the end", scale=scale)
     marked = alt.Chart(pl.DataFrame(lines, schema=["name", "value"], orient="row")).encode(y=y)
     rules = marked.mark_rule(color=charts.GREY, strokeDash=[4, 3])
-    texts = marked.mark_text(align="left", dx=4, dy=-7, color=charts.INK).encode(
-        text="name:N", x=alt.value(0)
-    )
+    texts = marked.mark_text(align="left", dx=4, dy=-7, color=charts.INK).encode(text="name:N", x=alt.value(0))
     accuracies = "; ".join(
         f"{row['label']}, {row['step']} steps: {row['value']:.3f}" for row in data.iter_rows(named=True)
     )
@@ -66,9 +62,7 @@ def sizes(context: Results) -> Figure:
     """Accuracy of models of several sizes while they learn from labels, mean over models with its interval; rings: 80
     % of the last one is reached. Each has the longest training of its size."""
     title = "Size, and how fast a BERT learns"
-    table = context.table("arms").filter(
-        pl.col("arm").is_in(["label", "ce"]), pl.col("run") != "distillation-plateau"
-    )
+    table = context.table("arms").filter(pl.col("arm").is_in(["label", "ce"]), pl.col("run") != "distillation-plateau")
     if not table.height:
         return empty(title, "nothing was trained at this scale")
     layers, steps, data = growth(table, sizes_of(table))

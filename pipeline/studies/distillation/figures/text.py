@@ -31,11 +31,18 @@ def text(context: Results) -> Figure:
     axis = alt.Axis(tickCount=6, format="~s")
     labels = [f"n = {width}" for width in widths]
     panels: list[Any] = [
-        quantity(loss, alt.X("step:Q", title=None, axis=axis), "loss", "loss, nats", "label", ["loss"])
-        .encode(y=alt.Y("loss:Q", title="loss, nats", scale=alt.Scale(zero=False))),
-        quantity(near, alt.X("step:Q", title="steps of the teachers' training", axis=axis), "value", "L_robust(n)",
-                 "label", labels),
-    ]  # fmt: skip
+        quantity(loss, alt.X("step:Q", title=None, axis=axis), "loss", "loss, nats", "label", ["loss"]).encode(
+            y=alt.Y("loss:Q", title="loss, nats", scale=alt.Scale(zero=False))
+        ),
+        quantity(
+            near,
+            alt.X("step:Q", title="steps of the teachers' training", axis=axis),
+            "value",
+            "L_robust(n)",
+            "label",
+            labels,
+        ),
+    ]
     models = context.table("models").filter(pl.col("run") != READER)
     horizons = dict(models.select("run", "horizon").unique().iter_rows())
     students: Any = dots(
@@ -48,12 +55,9 @@ def text(context: Results) -> Figure:
     parts = alt.vconcat(*top, students).resolve_scale(color="independent", strokeDash="independent")
     common = comparisons.read(context, [COMMON])["value"].item()
     ends = models.group_by("run", "arm", maintain_order=True).agg(pl.col("final").mean()).sort("run", "arm")
-    accuracies = "; ".join(
-        f"{horizons[run]} steps, {ARMS[arm]}: {value:.3f}" for run, arm, value in ends.iter_rows()
-    )
+    accuracies = "; ".join(f"{horizons[run]} steps, {ARMS[arm]}: {value:.3f}" for run, arm, value in ends.iter_rows())
     baseline = f"Always naming the most frequent word is right in {common:.3f} of the cases."
     chart = parts.properties(
-        title=alt.TitleParams(TITLE, subtitle=baseline),
-        description=f"Accuracy at the end: {accuracies}. {baseline}",
+        title=alt.TitleParams(TITLE, subtitle=baseline), description=f"Accuracy at the end: {accuracies}. {baseline}"
     )
     return chart, models

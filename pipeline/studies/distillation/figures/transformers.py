@@ -26,19 +26,11 @@ def attention(context: Results) -> Figure:
     title = "Attention and correlations while the teachers learn"
     if not weights.height:
         return empty(title, "nothing was trained at this scale")
-    total = (
-        weights.filter("inside")
-        .group_by("model", "step", maintain_order=True)
-        .agg(value=pl.col("weight").sum())
-    )
+    total = weights.filter("inside").group_by("model", "step", maintain_order=True).agg(value=pl.col("weight").sum())
     single = context.table("correlations").with_columns(
-        what=pl.when(pl.col("feature") == "rest")
-        .then(pl.lit("other signs"))
-        .otherwise(pl.lit("signs that matter"))
+        what=pl.when(pl.col("feature") == "rest").then(pl.lit("other signs")).otherwise(pl.lit("signs that matter"))
     )
-    single = single.group_by("model", "step", "what", maintain_order=True).agg(
-        value=pl.col("correlation").mean()
-    )
+    single = single.group_by("model", "step", "what", maintain_order=True).agg(value=pl.col("correlation").mean())
     data = pl.concat([total.with_columns(what=pl.lit("weight")), single], how="diagonal").with_columns(
         panel=pl.format("teacher {}", pl.col("model") + 1)
     )
@@ -48,9 +40,7 @@ def attention(context: Results) -> Figure:
     looks = looks.encode(x=steps, y=alt.Y("value:Q", title="weight on signs that matter"), column=column)
     lines = ["signs that matter", "other signs"]
     knows = alt.Chart(data.filter(pl.col("what") != "weight")).mark_line(strokeWidth=2)
-    knows = knows.encode(
-        x=steps, y=alt.Y("value:Q", title="mean correlation"), column=column, **kinds("what", lines)
-    )
+    knows = knows.encode(x=steps, y=alt.Y("value:Q", title="mean correlation"), column=column, **kinds("what", lines))
     top = looks.properties(width=140, height=130)
     chart = alt.vconcat(top, knows.properties(width=140, height=130)).resolve_scale(color="independent")
     ends = total.filter(pl.col("step") == pl.col("step").max())["value"].sort().to_list()

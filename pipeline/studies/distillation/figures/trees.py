@@ -51,5 +51,5 @@ def branches(context: Results) -> Figure:
             column=alt.Column("panel:N", title="products of", sort=list(DEGREES.values())),
         )
         .properties(width=170, height=180, title=title, description="Separation of monomials by parity and degree.")
-    )  # fmt: skip
+    )
     return chart, data

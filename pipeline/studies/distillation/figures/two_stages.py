@@ -13,19 +13,17 @@ from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 
 TARGETS = {
-    "aligned": "stage-one teacher, aligned start", "iid": "stage-one teacher, printed start", "labels": "labels",
+    "aligned": "stage-one teacher, aligned start",
+    "iid": "stage-one teacher, printed start",
+    "labels": "labels",
     "final": "final teacher, raw outputs",
-}  # fmt: skip
+}
 COLOURS = {"aligned": charts.BLUE, "iid": charts.VERMILLION, "labels": charts.GREEN, "final": charts.PURPLE}
 LEAST_LOSS = 1e-4  # where figures show a loss of 0
 
 
 def _log(
-    field: str,
-    title: str,
-    domain: list[float] | None = None,
-    values: list[float] | None = None,
-    form: str = "~s",
+    field: str, title: str, domain: list[float] | None = None, values: list[float] | None = None, form: str = "~s"
 ) -> dict[str, Any]:
     """Return the arguments of a log axis; what lies outside its domain is drawn at its end."""
     scale = alt.Scale(type="log", clamp=True, domain=domain) if domain else alt.Scale(type="log")
@@ -36,10 +34,7 @@ def _log(
 def _colour(column: str, names: dict[str, str], **legend: Any) -> alt.Color:
     scale = alt.Scale(domain=list(names.values()), range=[COLOURS[name] for name in names])
     return alt.Color(
-        f"{column}:N",
-        title=None,
-        scale=scale,
-        legend=alt.Legend(orient="top", columns=1, symbolOpacity=1, **legend),
+        f"{column}:N", title=None, scale=scale, legend=alt.Legend(orient="top", columns=1, symbolOpacity=1, **legend)
     )
 
 
@@ -48,28 +43,26 @@ def majority_sizes(context: Results) -> Figure:
     printed, and with the root and the power of the cited book."""
     data = context.table("majority_sizes").sort("d", "i").with_columns(panel=pl.format("d = {}", "d"))
     forms = {"printed": "printed: i^(−1/3)/C(d, i)", "corrected": "corrected: i^(−3/4)/√C(d, i)"}
-    long = data.unpivot(
-        index=["panel", "i"], on=list(forms), variable_name="form", value_name="size"
-    ).with_columns(pl.col("form").replace_strict(forms))
-    x = alt.X(
-        "i:Q", title="coordinates of the set, i", axis=alt.Axis(values=data["i"].unique().sort().to_list())
+    long = data.unpivot(index=["panel", "i"], on=list(forms), variable_name="form", value_name="size").with_columns(
+        pl.col("form").replace_strict(forms)
     )
+    x = alt.X("i:Q", title="coordinates of the set, i", axis=alt.Axis(values=data["i"].unique().sort().to_list()))
     panels = []
     for panel in data["panel"].unique(maintain_order=True):
         y = alt.Y(**_log("size", "absolute coefficient"))
         colour = alt.Color(
-            "form:N", title=None, scale=alt.Scale(domain=list(forms.values()), range=[charts.VERMILLION, charts.BLUE]),
+            "form:N",
+            title=None,
+            scale=alt.Scale(domain=list(forms.values()), range=[charts.VERMILLION, charts.BLUE]),
             legend=alt.Legend(orient="top", columns=1, symbolType="stroke", symbolStrokeWidth=2),
-        )  # fmt: skip
+        )
         lines = alt.Chart(long.filter(panel=panel)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
         exact = alt.Chart(data.filter(panel=panel))
         dots = exact.mark_point(filled=True, size=60, color=charts.BLACK, opacity=1).encode(
             x=x, y=alt.Y(**_log("exact", "absolute coefficient"))
-        )  # fmt: skip
+        )
         panels.append(
-            alt.layer(lines, dots).properties(
-                width=240, height=220, title=alt.TitleParams(panel, fontSize=13)
-            )
+            alt.layer(lines, dots).properties(width=240, height=220, title=alt.TitleParams(panel, fontSize=13))
         )
     third = data.filter(i=3)
     coefficients = "; ".join(
@@ -95,29 +88,39 @@ def stage_correlations(context: Results) -> Figure:
     for start in names.values():
         rows = data.filter(start=start)
         x = alt.X(**_log("m", "neurons of the teacher, m", [widths[0] / 1.5, widths[-1] * 1.5], widths, "d"))
-        inside = alt.Chart(rows).mark_point(filled=True, size=35, opacity=0.7).encode(
-            x=x, y=alt.Y(**_log("in_mean", title, domain)), color=alt.value(charts.BLUE),
-            tooltip=["m", "seed", "in_mean", "in_min"],
-        )  # fmt: skip
-        outside = alt.Chart(rows).mark_point(filled=True, size=35, opacity=0.7).encode(
-            x=x, y=alt.Y(**_log("off_mean", title, domain)), color=alt.value(charts.GREY),
-            tooltip=["m", "seed", "off_mean"]
-        )  # fmt: skip
-        bound = alt.Chart(rows.head(1)).mark_rule(strokeDash=[5, 4], color=charts.BLACK).encode(
-            y=alt.Y(**_log("bound", title, domain))
-        )  # fmt: skip
+        inside = (
+            alt.Chart(rows)
+            .mark_point(filled=True, size=35, opacity=0.7)
+            .encode(
+                x=x,
+                y=alt.Y(**_log("in_mean", title, domain)),
+                color=alt.value(charts.BLUE),
+                tooltip=["m", "seed", "in_mean", "in_min"],
+            )
+        )
+        outside = (
+            alt.Chart(rows)
+            .mark_point(filled=True, size=35, opacity=0.7)
+            .encode(
+                x=x,
+                y=alt.Y(**_log("off_mean", title, domain)),
+                color=alt.value(charts.GREY),
+                tooltip=["m", "seed", "off_mean"],
+            )
+        )
+        bound = (
+            alt.Chart(rows.head(1))
+            .mark_rule(strokeDash=[5, 4], color=charts.BLACK)
+            .encode(y=alt.Y(**_log("bound", title, domain)))
+        )
         layers = [outside, inside, bound]
         if start == names["iid"]:
             layers.append(
                 alt.Chart(rows.unique("m", maintain_order=True))
                 .mark_line(color=charts.VERMILLION, strokeWidth=1.5)
-                .encode(
-                    x=x, y=alt.Y(**_log("spread", title, domain))
-                )
-            )  # fmt: skip
-        panels.append(
-            alt.layer(*layers).properties(width=240, height=230, title=alt.TitleParams(start, fontSize=13))
-        )
+                .encode(x=x, y=alt.Y(**_log("spread", title, domain)))
+            )
+        panels.append(alt.layer(*layers).properties(width=240, height=230, title=alt.TitleParams(start, fontSize=13)))
     d, k = data["d"][0], data["k"][0]
     means = data.group_by("start", "m", maintain_order=True).agg(pl.col("in_mean").mean())
     correlations = ", ".join(
@@ -127,9 +130,7 @@ def stage_correlations(context: Results) -> Figure:
         f"What the stage-one teacher tells of single coordinates (d = {d}, k = {k})",
         subtitle="Blue: inside the support; grey: outside. Dashed: 1/8k, as printed; red: closed form",
     )
-    return alt.hconcat(*panels, spacing=30).properties(
-        title=title_, description=f"Inside: {correlations}."
-    ), data
+    return alt.hconcat(*panels, spacing=30).properties(title=title_, description=f"Inside: {correlations}."), data
 
 
 def support_recovery(context: Results) -> Figure:
@@ -138,18 +139,18 @@ def support_recovery(context: Results) -> Figure:
     Theorem 23, moved to the first dot. Triangles: not reached with so many samples."""
     data = context.table("support_recovery").sort("mode", "d")
     names = {mode: TARGETS[mode] for mode in ("aligned", "iid", "labels")}
-    first = data.drop_nulls("value").group_by("mode", maintain_order=True).agg(
-        (pl.col("value").first() / pl.col("formula").first()).alias("constant")
-    )  # fmt: skip
+    first = (
+        data.drop_nulls("value")
+        .group_by("mode", maintain_order=True)
+        .agg((pl.col("value").first() / pl.col("formula").first()).alias("constant"))
+    )
     data = data.join(first, on="mode", how="left").with_columns(
         target=pl.col("mode").replace_strict(names), moved=pl.col("formula") * pl.col("constant")
     )
     sizes = data["d"].unique().sort().to_list()
     ticks = [size for size in sizes if size not in (13, 17)]  # where there is room
     x = alt.X(**_log("d", "coordinates, d", [sizes[0] * 0.9, sizes[-1] * 1.1], ticks))
-    highest = pl.concat(
-        [data[name].cast(pl.Float64).drop_nulls() for name in ("value", "predicted", "largest")]
-    )
+    highest = pl.concat([data[name].cast(pl.Float64).drop_nulls() for name in ("value", "predicted", "largest")])
     domain = [20.0, 10.0 ** math.ceil(math.log10(highest.to_numpy().max()) + 0.2)]
     colour = _colour("target", names)
 
@@ -157,22 +158,22 @@ def support_recovery(context: Results) -> Figure:
         return alt.Y(**_log(column, "samples", domain, [10.0**n for n in range(1, 9)]))
 
     base = alt.Chart(data.drop_nulls("value"))
-    short = alt.Chart(
-        data.filter(pl.col("value").is_null()).with_columns(some=pl.format("{}/{}", "ever", "seeds"))
-    )
+    short = alt.Chart(data.filter(pl.col("value").is_null()).with_columns(some=pl.format("{}/{}", "ever", "seeds")))
     layers = [
         alt.Chart(data.drop_nulls("predicted")).mark_line(strokeWidth=1.5).encode(x=x, y=y("predicted"), color=colour),
         base.mark_line(strokeDash=[5, 4], strokeWidth=1).encode(x=x, y=y("moved"), color=colour),
         alt.Chart(data.drop_nulls(["lo", "hi"])).mark_rule().encode(x=x, y=y("lo"), y2="hi:Q", color=colour),
         base.mark_point(filled=True, size=55, opacity=1).encode(
-            x=x, y=y("value"), color=colour,
+            x=x,
+            y=y("value"),
+            color=colour,
             tooltip=["target", "d", "value", "lo", "hi", "interval", "predicted", "ever", "seeds"],
         ),
         short.mark_text(dy=-13, fontSize=11).encode(x=x, y=y("largest"), text="some:N", color=colour),
         short.mark_point(shape="triangle-up", size=60).encode(
             x=x, y=y("largest"), color=colour, tooltip=["target", "d", "largest", "ever", "seeds"]
         ),
-    ]  # fmt: skip
+    ]
     samples = "; ".join(
         f"{row['target']}, d = {row['d']}: "
         + (f"{row['value']:.0f}" if row["value"] is not None else f"not with {row['largest']}")
@@ -180,9 +181,11 @@ def support_recovery(context: Results) -> Figure:
     )
     title = alt.TitleParams(
         "Samples that show the support in one step",
-        subtitle=["Lines: predicted from the population's gradient; dashed: formulas, moved to the first dot;",
-                  "triangles: not enough at so many, with how many of the teachers are good enough for it"],
-    )  # fmt: skip
+        subtitle=[
+            "Lines: predicted from the population's gradient; dashed: formulas, moved to the first dot;",
+            "triangles: not enough at so many, with how many of the teachers are good enough for it",
+        ],
+    )
     return alt.layer(*layers).properties(width=480, height=320, title=title, description=f"{samples}."), data
 
 
@@ -197,9 +200,11 @@ def stage_two(context: Results) -> Figure:
         pl.format("d = {}, k = {}, m = {}", "d", "k", "m").alias("panel"),
     )
     colour = alt.Color(
-        "name:N", title=None, scale=alt.Scale(domain=list(names.values()), range=[charts.BLUE, charts.VERMILLION]),
+        "name:N",
+        title=None,
+        scale=alt.Scale(domain=list(names.values()), range=[charts.BLUE, charts.VERMILLION]),
         legend=alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=2),
-    )  # fmt: skip
+    )
     panels = []
     for panel in data["panel"].unique(maintain_order=True):
         rows = data.filter(panel=panel)
@@ -210,16 +215,10 @@ def stage_two(context: Results) -> Figure:
             axis=alt.Axis(format="~s", values=[n * most // 4 for n in range(5)]),
         )
         y = alt.Y(**_log("shown", "hinge loss", [LEAST_LOSS, 10.0]))
-        lines = (
-            alt.Chart(rows)
-            .mark_line(strokeWidth=1.3, opacity=0.8)
-            .encode(x=x, y=y, color=colour, detail="seed:N")
-        )
+        lines = alt.Chart(rows).mark_line(strokeWidth=1.3, opacity=0.8).encode(x=x, y=y, color=colour, detail="seed:N")
         panels.append(lines.properties(width=240, height=220, title=alt.TitleParams(panel, fontSize=13)))
     best = data.filter("is_best").group_by("panel", "name", maintain_order=True).agg(pl.col("hinge").max())
-    losses = "; ".join(
-        f"{row['panel']}, {row['name']}: {row['hinge']:.4f}" for row in best.iter_rows(named=True)
-    )
+    losses = "; ".join(f"{row['panel']}, {row['name']}: {row['hinge']:.4f}" for row in best.iter_rows(named=True))
     title = alt.TitleParams("Stage two", subtitle=f"A loss below {LEAST_LOSS:g} is drawn there")
     chart = alt.hconcat(*panels, spacing=30).properties(
         title=title, description=f"Largest of the best losses: {losses}."
@@ -232,31 +231,38 @@ def end_to_end(context: Results) -> Figure:
     is a student, at its best step of stage two."""
     table = context.table("end_to_end").sort("k", "target", "batch", "seed")
     data = table.with_columns(
-        pl.col("target").replace_strict(TARGETS).alias("name"), pl.format("{} samples", "batch").alias("samples"),
+        pl.col("target").replace_strict(TARGETS).alias("name"),
+        pl.format("{} samples", "batch").alias("samples"),
         pl.format("d = {}, k = {}, m = {}", "d", "k", "m_student").alias("panel"),
-    )  # fmt: skip
+    )
     sizes = data["samples"].unique(maintain_order=True).to_list()
     shape = alt.Color(
-        "samples:N", title="first step", scale=alt.Scale(domain=sizes, range=[charts.SKY, charts.BLUE]),
+        "samples:N",
+        title="first step",
+        scale=alt.Scale(domain=sizes, range=[charts.SKY, charts.BLUE]),
         legend=alt.Legend(orient="top"),
-    )  # fmt: skip
+    )
     panels = []
     for n, panel in enumerate(data["panel"].unique(maintain_order=True)):
         rows = data.filter(panel=panel)
         x = alt.X("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0.4, 1]))
         axis = alt.Axis(labelLimit=300) if n == 0 else None
         y = alt.Y("name:N", title=None, sort=list(TARGETS.values()), axis=axis)
-        dots = alt.Chart(rows).mark_point(filled=True, size=55, opacity=0.8).encode(
-            x=x, y=y, yOffset=alt.YOffset("samples:N", sort=sizes), color=shape,
-            tooltip=["name", "samples", "seed", "accuracy", "hinge", "precision"],
-        )  # fmt: skip
+        dots = (
+            alt.Chart(rows)
+            .mark_point(filled=True, size=55, opacity=0.8)
+            .encode(
+                x=x,
+                y=y,
+                yOffset=alt.YOffset("samples:N", sort=sizes),
+                color=shape,
+                tooltip=["name", "samples", "seed", "accuracy", "hinge", "precision"],
+            )
+        )
         panels.append(dots.properties(width=200, height=200, title=alt.TitleParams(panel, fontSize=13)))
     means = data.group_by("panel", "name", "samples", maintain_order=True).agg(pl.col("accuracy").mean())
     accuracies = "; ".join(
-        f"{row['panel']}, {row['name']}, {row['samples']}: {row['accuracy']:.3f}"
-        for row in means.iter_rows(named=True)
+        f"{row['panel']}, {row['name']}, {row['samples']}: {row['accuracy']:.3f}" for row in means.iter_rows(named=True)
     )
     title = alt.TitleParams("Students after both stages")
-    return alt.hconcat(*panels, spacing=20).properties(
-        title=title, description=f"Mean accuracy: {accuracies}."
-    ), data
+    return alt.hconcat(*panels, spacing=20).properties(title=title, description=f"Mean accuracy: {accuracies}."), data

@@ -77,9 +77,7 @@ def tables(context: Inputs, run: str, task: Task) -> tuple[pl.DataFrame, pl.Data
     everything = sorted(place for places in groups.values() for place in places)
     rng = stream(context.seed, context.study, "monomials", d, k, depth)
     others = {r: parity.other_monomials(rng, everything, d, r, context.entry.others) for r in degrees}
-    inside = {
-        (name, r): parity.support_monomials(places, r) for name, places in groups.items() for r in degrees
-    }
+    inside = {(name, r): parity.support_monomials(places, r) for name, places in groups.items() for r in degrees}
     chi_outside = {r: parity.characters(bits, monomials) for r, monomials in others.items()}
     chi_inside = {key: parity.characters(bits, monomials) for key, monomials in inside.items()}
     single: list[dict[str, Any]] = []
@@ -93,12 +91,18 @@ def tables(context: Inputs, run: str, task: Task) -> tuple[pl.DataFrame, pl.Data
             for model in range(len(p)):
                 summary.append(
                     {
-                        "run": run, "model": model, "step": step, "degree": r, "feature": name,
-                        "inside": float(np.median(own[model])), "least_inside": float(own[model].min()),
-                        "outside": float(off[r][model].mean()), "outside_q95": float(np.quantile(off[r][model], 0.95)),
+                        "run": run,
+                        "model": model,
+                        "step": step,
+                        "degree": r,
+                        "feature": name,
+                        "inside": float(np.median(own[model])),
+                        "least_inside": float(own[model].min()),
+                        "outside": float(off[r][model].mean()),
+                        "outside_q95": float(np.quantile(off[r][model], 0.95)),
                         "separation": float(separations[model]),
                     }
-                )  # fmt: skip
+                )
                 if r == 1:
                     single += [
                         {
@@ -112,14 +116,7 @@ def tables(context: Inputs, run: str, task: Task) -> tuple[pl.DataFrame, pl.Data
                         for (place,), value in zip(monomials, own[model], strict=True)
                     ]
         single += [
-            {
-                "run": run,
-                "model": model,
-                "step": step,
-                "feature": "rest",
-                "place": place,
-                "correlation": float(value),
-            }
+            {"run": run, "model": model, "step": step, "feature": "rest", "place": place, "correlation": float(value)}
             for model in range(len(p))
             for (place,), value in zip(others[1], off[1][model], strict=True)
         ]

@@ -53,9 +53,7 @@ def averages(context: Inputs, frame: pl.DataFrame) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for group, own in frame.group_by(keys, maintain_order=True):
         found = intervals.mean(own["accuracy"].to_numpy(), context.settings.confidence).within(0, 1)
-        ends = {
-            name: None if math.isnan(end := getattr(found, name)) else end for name in ("value", "lo", "hi")
-        }
+        ends = {name: None if math.isnan(end := getattr(found, name)) else end for name in ("value", "lo", "hi")}
         more = {"interval": found.kind, "loss": own["loss"].mean(), "n": found.n}
         rows.append(dict(zip(keys, group, strict=True)) | ends | more)
     return pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"heads": pl.Int16})
@@ -98,8 +96,7 @@ def checkpoints(context: Inputs, dataset: str, teachers: pl.DataFrame) -> pl.Dat
         students.join(side.rename({"student": "side"}), on="replica")
         .with_columns(
             arm=pl.col("student").str.split(".").list.first(),
-            model=pl.col("replica") * pl.col("side")
-            + pl.col("student").str.split(".").list.last().cast(pl.Int32),
+            model=pl.col("replica") * pl.col("side") + pl.col("student").str.split(".").list.last().cast(pl.Int32),
             order=pl.int_ranges(pl.col("schedule").list.len()),
         )
         .select(pl.lit(dataset).alias("dataset"), "arm", "model", "teacher", "schedule", "order")
@@ -109,9 +106,11 @@ def checkpoints(context: Inputs, dataset: str, teachers: pl.DataFrame) -> pl.Dat
         .drop("start")
         .join(
             teachers.select(pl.col("model").alias("teacher"), pl.col("step").alias("teacher_step"), "accuracy"),
-            on=["teacher", "teacher_step"], how="left", maintain_order="left",
+            on=["teacher", "teacher_step"],
+            how="left",
+            maintain_order="left",
         )
-    )  # fmt: skip
+    )
 
 
 def finals(frame: pl.DataFrame) -> dict[str, Floats]:

@@ -23,11 +23,16 @@ def phases(course: pl.DataFrame) -> pl.DataFrame:
         away = np.where(late, np.abs(drop - 0.5), np.inf)
         rows.append(
             {
-                "run": run, "arm": arm, "model": model, "plateau_loss": float(plateau), "final_loss": float(loss[-1]),
-                "p2_start": _first(steps, late & (drop >= STARTS)), "c1": int(steps[np.argmin(away)]),
+                "run": run,
+                "arm": arm,
+                "model": model,
+                "plateau_loss": float(plateau),
+                "final_loss": float(loss[-1]),
+                "p2_start": _first(steps, late & (drop >= STARTS)),
+                "c1": int(steps[np.argmin(away)]),
                 "p2_end": _first(steps, late & (drop >= ENDS)),
             }
-        )  # fmt: skip
+        )
     return pl.DataFrame(rows)
 
 

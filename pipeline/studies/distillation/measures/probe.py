@@ -66,11 +66,7 @@ def drawn(rng: np.random.Generator, grammar: str, root: int, n: int) -> Probed:
         first = min(pcfg.SYMBOLS[depth])
         symbols = (sample.ancestors(depth) - first).astype(np.uint8)
         above.append(pcfg.padded(symbols, sample.lengths, 255, 255, width).astype(np.int64))
-        ends.append(
-            pcfg.padded(
-                pcfg.ends(sample.boundary_levels, level).astype(np.uint8), sample.lengths, 0, 0, width
-            )
-        )
+        ends.append(pcfg.padded(pcfg.ends(sample.boundary_levels, level).astype(np.uint8), sample.lengths, 0, 0, width))
     ancestors = np.stack(above)
     ancestors[ancestors == 255] = NONE
     return Probed(words, ancestors, np.stack(ends) > 0)
@@ -85,9 +81,7 @@ def split(rng: np.random.Generator, sample: Probed, share: float) -> tuple[Probe
     return sample.only(~held), sample.only(held)
 
 
-def table(
-    context: Inputs, run: str, task_fields: dict[str, Any], settings: Any, steps: list[int]
-) -> pl.DataFrame:
+def table(context: Inputs, run: str, task_fields: dict[str, Any], settings: Any, steps: list[int]) -> pl.DataFrame:
     """Return how well each level can be read from each model of a run after some kept steps
     (`schemas.distillation.tables.NtProbe`)."""
     kept, grammar, root = Kept(context, run), task_fields["grammar"], task_fields["root"]
@@ -105,11 +99,18 @@ def table(
                 at_ends, everywhere = scores[model, place].tolist()
                 rows.append(
                     {
-                        "run": run, "arm": arm, "model": number, "step": step, "level": level, "acc_boundary": at_ends,
-                        "acc_all": everywhere, "majority": float(counts[place].max() / counts[place].sum()),
-                        "n_train": len(train.words), "n_test": len(test.words),
+                        "run": run,
+                        "arm": arm,
+                        "model": number,
+                        "step": step,
+                        "level": level,
+                        "acc_boundary": at_ends,
+                        "acc_all": everywhere,
+                        "majority": float(counts[place].max() / counts[place].sum()),
+                        "n_train": len(train.words),
+                        "n_test": len(test.words),
                     }
-                )  # fmt: skip
+                )
     return pl.DataFrame(rows)
 
 
@@ -123,20 +124,19 @@ def states(kept: Kept, weights: dict[str, Tensor], words: NDArray[np.uint8]) -> 
     for start in range(0, len(words), size):
         part = words[start : start + size]
         _, recorded = kept.module.forward(
-            kept.spec, weights, torch.zeros(1, 1), torch.from_numpy(part.astype(np.int64))[None, None],
-            torch.from_numpy(part != pcfg.PAD)[None, None], record=["last"],
-        )  # fmt: skip
+            kept.spec,
+            weights,
+            torch.zeros(1, 1),
+            torch.from_numpy(part.astype(np.int64))[None, None],
+            torch.from_numpy(part != pcfg.PAD)[None, None],
+            record=["last"],
+        )
         outputs.append(recorded["last"].flatten(0, 1))
     return torch.cat(outputs, 1)[:, torch.from_numpy(same.ravel())]
 
 
 def accuracies(
-    kept: Kept,
-    weights: dict[str, Tensor],
-    train: Probed,
-    test: Probed,
-    settings: Any,
-    rng: np.random.Generator,
+    kept: Kept, weights: dict[str, Tensor], train: Probed, test: Probed, settings: Any, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Return (S, L, 2): the accuracy of the probe on tokens at which a span ends, and on all, after its training."""
     e = states(kept, weights, train.words)
@@ -146,8 +146,9 @@ def accuracies(
     bound = 1 / math.sqrt(D)
     start = {
         "P": rng.normal(0, 1, shapes["P"][1:]) / math.sqrt(settings.width),
-        "W": rng.uniform(-bound, bound, shapes["W"][1:]), "b": rng.uniform(-bound, bound, shapes["b"][1:]),
-    }  # fmt: skip
+        "W": rng.uniform(-bound, bound, shapes["W"][1:]),
+        "b": rng.uniform(-bound, bound, shapes["b"][1:]),
+    }
     # All models are read with the same first weights.
     params = {n: torch.from_numpy(np.stack([v] * S)).float().requires_grad_() for n, v in start.items()}
     optimiser = torch.optim.Adam(params.values(), lr=RATE, betas=BETAS, eps=EPS)
@@ -164,9 +165,7 @@ def accuracies(
     step = 0
     for epoch in range(settings.epochs):
         for begin in range(0, N, BATCH):
-            batch = torch.from_numpy(
-                order[epoch * N + begin : min(epoch * N + begin + BATCH, (epoch + 1) * N)]
-            )
+            batch = torch.from_numpy(order[epoch * N + begin : min(epoch * N + begin + BATCH, (epoch + 1) * N)])
             logits = _read(params, e[:, batch], visible[batch])
             labels = targets[:, batch].expand(S, -1, -1, -1)
             # A mean for each model and level, summed: each has the gradient that it would have alone.
@@ -183,9 +182,7 @@ def accuracies(
         for begin in range(0, len(test.words), BATCH):
             part = slice(begin, begin + BATCH)
             predictions = (
-                _read(params, held[:, part], torch.from_numpy(test.words[part] != pcfg.PAD))
-                .argmax(-1)
-                .numpy()
+                _read(params, held[:, part], torch.from_numpy(test.words[part] != pcfg.PAD)).argmax(-1).numpy()
             )
             labelled = test.ancestors[:, part] >= 0
             for place, counted in enumerate((test.ends[:, part] & labelled, labelled)):

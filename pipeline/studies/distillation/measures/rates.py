@@ -32,9 +32,7 @@ def table(context: Inputs, run: str) -> pl.DataFrame:
         best = min(tried, key=_order)
         for row in tried:
             chosen = row is best
-            rows.append(
-                row | {"chosen": chosen, "place": place(tried.index(row), len(tried)) if chosen else ""}
-            )
+            rows.append(row | {"chosen": chosen, "place": place(tried.index(row), len(tried)) if chosen else ""})
     assert all(row["n"] == entry["side"] * entry["replicas"] for row in rows)
     return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -53,18 +51,12 @@ def _with_rates(context: Inputs, run: str, frame: pl.DataFrame) -> pl.DataFrame:
     header = context.run_header(run)
     each = [float(rate) for rate in header["lr"] for _ in range(header["entry"]["side"])]
     rates = pl.DataFrame({"model": range(len(each)), "lr": each}, schema_overrides={"model": pl.Int64})
-    return frame.with_columns(pl.col("model").cast(pl.Int64)).join(
-        rates, on="model", how="left", maintain_order="left"
-    )
+    return frame.with_columns(pl.col("model").cast(pl.Int64)).join(rates, on="model", how="left", maintain_order="left")
 
 
 def _order(row: dict[str, Any]) -> tuple[float, float, float]:
     accuracy, t80 = (math.nan if row[name] is None else row[name] for name in ("accuracy", "t80"))
-    return (
-        -accuracy if math.isfinite(accuracy) else math.inf,
-        t80 if math.isfinite(t80) else math.inf,
-        row["lr"],
-    )
+    return (-accuracy if math.isfinite(accuracy) else math.inf, t80 if math.isfinite(t80) else math.inf, row["lr"])
 
 
 def place(which: int, count: int) -> str:

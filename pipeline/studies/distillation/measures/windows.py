@@ -51,14 +51,12 @@ def sentences(context: Inputs, dataset: pl.DataFrame, n: int) -> tuple[Ids, NDAr
         return blocks, np.full(len(blocks), blocks.shape[1] - 1)
     rng = stream(context.seed, context.study, "windows", task_fields["grammar"], task_fields["root"])
     tokens, lengths = pcfg.strings(rng, task_fields["grammar"], n, task_fields["root"])
-    return pcfg.padded(
-        tokens, lengths, width=pcfg.extent(task_fields["grammar"], task_fields["root"])[1]
-    ), lengths
+    return pcfg.padded(tokens, lengths, width=pcfg.extent(task_fields["grammar"], task_fields["root"])[1]), lengths
 
 
 def summary(
     context: Inputs, run: str, dataset: pl.DataFrame, n: int, widths: Sequence[int], steps: Sequence[int] | None = None
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Return quantiles of both distances over sentences and places, for each model of a run after each kept step
     (`schemas.distillation.tables.NgramSummary`); all kept steps but the untrained one if none are given."""
     kept = Kept(context, run)
@@ -75,10 +73,20 @@ def summary(
                     q25, q50, q75, q90 = np.quantile(own, [0.25, 0.5, 0.75, 0.9]).tolist()
                     rows.append(
                         {
-                            "run": run, "arm": arm, "model": model, "step": step, "measure": measure, "ngram": width,
-                            "mean": float(own.mean()), "q25": q25, "q50": q50, "q75": q75, "q90": q90, "n": len(own),
+                            "run": run,
+                            "arm": arm,
+                            "model": model,
+                            "step": step,
+                            "measure": measure,
+                            "ngram": width,
+                            "mean": float(own.mean()),
+                            "q25": q25,
+                            "q50": q50,
+                            "q75": q75,
+                            "q90": q90,
+                            "n": len(own),
                         }
-                    )  # fmt: skip
+                    )
     return pl.DataFrame(rows)
 
 
@@ -104,9 +112,13 @@ def context_names(context: Inputs, run: str) -> list[tuple[str, int]]:
 
 
 def distances(
-    kept: Kept, weights: dict[str, torch.Tensor], task: str, words: Ids, lengths: NDArray[np.int64],
+    kept: Kept,
+    weights: dict[str, torch.Tensor],
+    task: str,
+    words: Ids,
+    lengths: NDArray[np.int64],
     widths: Sequence[int],
-) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:  # fmt: skip
+) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
     """Return L_robust and L_close, for each width (models, n), of all sentences and places."""
     robust: list[list[NDArray[np.float64]]] = [[] for _ in widths]
     close: list[list[NDArray[np.float64]]] = [[] for _ in widths]
@@ -171,9 +183,7 @@ def _predicted(
         seen = present & ~hidden
         ids = np.where(seen | (np.arange(last) == column), words, pcfg.MASK)
     ids, seen = ids.reshape(W * n, last), seen.reshape(W * n, last)
-    _, first, same = np.unique(
-        2 * ids.astype(np.int32) + seen, axis=0, return_index=True, return_inverse=True
-    )
+    _, first, same = np.unique(2 * ids.astype(np.int32) + seen, axis=0, return_index=True, return_inverse=True)
     ids, seen = ids[first], seen[first]
     chosen = np.broadcast_to(np.arange(last) == column, ids.shape)
     logits = kept.module.answers(kept.spec, weights, ids, chosen, seen, AT_ONCE)

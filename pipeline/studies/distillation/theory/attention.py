@@ -49,17 +49,25 @@ def _line(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         yield row(
             f"lemma-10.{spacing:g}",
             "A network of one hidden layer takes given values at points, and up to a quarter of "
-            "their spacing around them: largest error", size, largest(*off), "<=", ROUNDING, source=LEMMAS.format(10),
-        )  # fmt: skip
+            "their spacing around them: largest error",
+            size,
+            largest(*off),
+            "<=",
+            ROUNDING,
+            source=LEMMAS.format(10),
+        )
         (first, bias), (second, last) = built.norms()
         bounds = 4 / spacing, 4 * float(np.abs(points).max()) / spacing + 2, float(np.abs(values).max()), 0.0
         over = [norm - bound for norm, bound in zip((first, bias, second, last), bounds, strict=True)]
         yield row(
-            f"lemma-10.{spacing:g}.norms", "with 4 |X| hidden units, and weights and biases within the printed bounds: "
-            "largest excess",
-            f"{built.hidden[0]} hidden units", largest(over, abs(built.hidden[0] - 36)), "<=", ROUNDING,
+            f"lemma-10.{spacing:g}.norms",
+            "with 4 |X| hidden units, and weights and biases within the printed bounds: largest excess",
+            f"{built.hidden[0]} hidden units",
+            largest(over, abs(built.hidden[0] - 36)),
+            "<=",
+            ROUNDING,
             source=LEMMAS.format(10),
-        )  # fmt: skip
+        )
 
 
 def _tables(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -74,21 +82,29 @@ def _tables(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         peak = largest(np.abs(built(points)))
         yield row(
             f"lemma-11.{form}",
-            f"Indicators of {3} coordinates added up, less {bias}, make a table: largest error", size,
-            off, comparison, bound, form=form, detail=f"largest output {peak:.3g}", **sources,
-        )  # fmt: skip
+            f"Indicators of {3} coordinates added up, less {bias}, make a table: largest error",
+            size,
+            off,
+            comparison,
+            bound,
+            form=form,
+            detail=f"largest output {peak:.3g}",
+            **sources,
+        )
     built = exact.table(points, values, 1.0)
     norms = built.norms()
     bounds = ((4.0, 4 * 2 + 2.0), (1.0, 3.0), (float(np.abs(values).max()), 0.0))
-    over = [
-        a - b for layer, bound in zip(norms, bounds, strict=True) for a, b in zip(layer, bound, strict=True)
-    ]
+    over = [a - b for layer, bound in zip(norms, bounds, strict=True) for a, b in zip(layer, bound, strict=True)]
     wrong = [abs(a - b) for a, b in zip(built.hidden, (4 * 7, len(points)), strict=True)]
     yield row(
-        "lemma-11.norms", "with 4 Σ |X_i| and |X| hidden units, and norms within the printed bounds: largest excess",
-        f"{built.hidden[0]} and {built.hidden[1]} hidden units", largest(over, wrong), "<=", ROUNDING,
+        "lemma-11.norms",
+        "with 4 Σ |X_i| and |X| hidden units, and norms within the printed bounds: largest excess",
+        f"{built.hidden[0]} and {built.hidden[1]} hidden units",
+        largest(over, wrong),
+        "<=",
+        ROUNDING,
         source=LEMMAS.format(11),
-    )  # fmt: skip
+    )
 
 
 def _selecting(d: int, k: int) -> Iterator[dict[str, Any]]:
@@ -98,34 +114,59 @@ def _selecting(d: int, k: int) -> Iterator[dict[str, Any]]:
         built = exact.selecting(d, range(k), c)
         right, off, mass = exact.measured(built, d, k)
         yield row(
-            f"prop-9.{d}-{k}.{name}", f"Attention ∝ exp(c 1[i in S]) with c = {c:.2f}, where at most 1/(4k) leaves the "
-            "support, and an MLP compute the parity: largest error", size, off, "<=", ROUNDING, source=source,
+            f"prop-9.{d}-{k}.{name}",
+            f"Attention ∝ exp(c 1[i in S]) with c = {c:.2f}, where at most 1/(4k) leaves the "
+            "support, and an MLP compute the parity: largest error",
+            size,
+            off,
+            "<=",
+            ROUNDING,
+            source=source,
             detail=f"accuracy {right:.6f}, off the support {mass:.3g}",
-        )  # fmt: skip
+        )
     built = exact.selecting(d, range(k), 1.0)
     right, _, mass = exact.measured(built, d, k)
     yield row(
         f"prop-9.{d}-{k}.one",
-        "With c = 1 they do not: accuracy", size, right, "<=", 0.9, source=UNPUBLISHED,
+        "With c = 1 they do not: accuracy",
+        size,
+        right,
+        "<=",
+        0.9,
+        source=UNPUBLISHED,
         detail=f"off the support {mass:.3g}",
-    )  # fmt: skip
+    )
     masses = [
-        abs(exact.measured(exact.selecting(d, range(k), c), d, k)[2] - exact.off_mass(d, k, c))
-        for c in (1.0, least)
+        abs(exact.measured(exact.selecting(d, range(k), c), d, k)[2] - exact.off_mass(d, k, c)) for c in (1.0, least)
     ]
     yield row(
-        f"prop-9.{d}-{k}.mass", "Attention off the support is (d - k)/(k e^c + d - k): largest error", size,
-        largest(masses), "<=", 1e-12, source=UNPUBLISHED,
-    )  # fmt: skip
+        f"prop-9.{d}-{k}.mass",
+        "Attention off the support is (d - k)/(k e^c + d - k): largest error",
+        size,
+        largest(masses),
+        "<=",
+        1e-12,
+        source=UNPUBLISHED,
+    )
     norms = built.mlp.norms()
     yield row(
-        f"prop-9.{d}-{k}.width", "The MLP has 4 (k + 1) hidden units: difference", f"{built.mlp.hidden[0]} units",
-        abs(built.mlp.hidden[0] - 4 * (k + 1)), "<=", 0, source=source,
-    )  # fmt: skip
+        f"prop-9.{d}-{k}.width",
+        "The MLP has 4 (k + 1) hidden units: difference",
+        f"{built.mlp.hidden[0]} units",
+        abs(built.mlp.hidden[0] - 4 * (k + 1)),
+        "<=",
+        0,
+        source=source,
+    )
     yield row(
-        f"prop-9.{d}-{k}.norm", "and norms of at most 4k (k + 1): largest", f"k = {k}", largest(norms), "<=",
-        4 * k * (k + 1), source=source,
-    )  # fmt: skip
+        f"prop-9.{d}-{k}.norm",
+        "and norms of at most 4k (k + 1): largest",
+        f"k = {k}",
+        largest(norms),
+        "<=",
+        4 * k * (k + 1),
+        source=source,
+    )
 
 
 def _strings(d: int, count: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
@@ -149,22 +190,33 @@ def _example(d: int, k: int, rng: np.random.Generator) -> Iterator[dict[str, Any
         outputs = built(bits)
         right = math.nan if np.isnan(outputs).any() else float((outputs * signs > 0).mean())
         how = (
-            "p_n = e_3 and W_Q = W_K, as the example has it" if printed
+            "p_n = e_3 and W_Q = W_K, as the example has it"
+            if printed
             else "a query that does not depend on the position"
-        )  # fmt: skip
+        )
         yield row(
-            f"prop-9.{d}-{k}.example-{form}", f"With {how}: accuracy", size, right, comparison, bound, form=form,
-            detail=f"attention of the last position to itself {built.attention(bits)[:, -1].max():.3f}", **sources,
-        )  # fmt: skip
+            f"prop-9.{d}-{k}.example-{form}",
+            f"With {how}: accuracy",
+            size,
+            right,
+            comparison,
+            bound,
+            form=form,
+            detail=f"attention of the last position to itself {built.attention(bits)[:, -1].max():.3f}",
+            **sources,
+        )
     support = [*range(k - 1), d - 1]
     moved = np.concatenate([bits[:, : k - 1], bits[:, k:], bits[:, k - 1 : k]], 1)  # the k-th bit comes last
     outputs = exact.selecting(d, support, c, True)(moved)
     yield row(
         f"prop-9.{d}-{k}.example-inside",
-        "With the last position in the support the example holds as it stands: largest "
-        "error", f"d = {d}, k = {k}, {count} strings", largest(np.abs(outputs - signs)), "<=", ROUNDING,
+        "With the last position in the support the example holds as it stands: largest error",
+        f"d = {d}, k = {k}, {count} strings",
+        largest(np.abs(outputs - signs)),
+        "<=",
+        ROUNDING,
         source=HERE.format("9, example"),
-    )  # fmt: skip
+    )
 
 
 def _spreading(d: int, k: int, entry: Selecting, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -177,25 +229,45 @@ def _spreading(d: int, k: int, entry: Selecting, rng: np.random.Generator) -> It
     built = exact.spreading(d, range(k))
     yield row(
         f"prop-10.{d}-{k}",
-        "Attention 1/d on every position and a table of the support's bits compute the parity: largest "
-        "error", size, largest(np.abs(built(bits) - signs)), "<=", ROUNDING, source=source,
-    )  # fmt: skip
+        "Attention 1/d on every position and a table of the support's bits compute the parity: largest error",
+        size,
+        largest(np.abs(built(bits) - signs)),
+        "<=",
+        ROUNDING,
+        source=source,
+    )
     yield row(
-        f"prop-10.{d}-{k}.uniform", "Attention is 1/d: largest error", size,
-        largest(np.abs(built.attention(bits[:50]) - 1 / d)), "<=", 1e-12, source=source,
-    )  # fmt: skip
+        f"prop-10.{d}-{k}.uniform",
+        "Attention is 1/d: largest error",
+        size,
+        largest(np.abs(built.attention(bits[:50]) - 1 / d)),
+        "<=",
+        1e-12,
+        source=source,
+    )
     widths = built.mlp.hidden
     yield row(
-        f"prop-10.{d}-{k}.width", "The hidden layers have 8k and 2^k units: differences", f"{widths}",
-        largest(abs(widths[0] - 8 * k), abs(widths[1] - 2**k)), "<=", 0, source=LEMMAS.format(11),
-    )  # fmt: skip
+        f"prop-10.{d}-{k}.width",
+        "The hidden layers have 8k and 2^k units: differences",
+        f"{widths}",
+        largest(abs(widths[0] - 8 * k), abs(widths[1] - 2**k)),
+        "<=",
+        0,
+        source=LEMMAS.format(11),
+    )
     yield from _norms(d, k, built)
     yield _sums(d, k)
     yield row(
-        f"prop-10.{d}-{k}.embedding-corrected", "With an embedding for each pair of bit and place: share of strings on "
-        "the support that are wrong", size, float((built(bits) * signs <= 0).mean()), "<=", 0, form="corrected",
-        source=source, erratum=ERRATUM.format("proposition-10-embedding"),
-    )  # fmt: skip
+        f"prop-10.{d}-{k}.embedding-corrected",
+        "With an embedding for each pair of bit and place: share of strings on the support that are wrong",
+        size,
+        float((built(bits) * signs <= 0).mean()),
+        "<=",
+        0,
+        form="corrected",
+        source=source,
+        erratum=ERRATUM.format("proposition-10-embedding"),
+    )
 
 
 def _norms(d: int, k: int, built: exact.Transformer) -> Iterator[dict[str, Any]]:
@@ -204,16 +276,28 @@ def _norms(d: int, k: int, built: exact.Transformer) -> Iterator[dict[str, Any]]
     matters = 4 * d > bound
     sources = {"erratum": ERRATUM.format("proposition-10-scale"), "form": "corrected"} if matters else {}
     yield row(
-        f"prop-10.{d}-{k}.norm", "Where W_V multiplies by d, values are 0 and 1, and norms of the MLP are at most "
-        "2^(k + 2): largest", size, largest(built.mlp.norms()), "<=", bound, source=source, **sources,
-    )  # fmt: skip
+        f"prop-10.{d}-{k}.norm",
+        "Where W_V multiplies by d, values are 0 and 1, and norms of the MLP are at most 2^(k + 2): largest",
+        size,
+        largest(built.mlp.norms()),
+        "<=",
+        bound,
+        source=source,
+        **sources,
+    )
     if matters:
         plain = exact.spreading(d, range(k), scaled=False)
         yield row(
-            f"prop-10.{d}-{k}.norm-printed", "Without that factor values are 0 and 1/d, and norms exceed 2^(k + 2): "
-            "largest less that", size, largest(plain.mlp.norms()) - bound, ">=", 1, source=source,
-            erratum=sources["erratum"], form="printed",
-        )  # fmt: skip
+            f"prop-10.{d}-{k}.norm-printed",
+            "Without that factor values are 0 and 1/d, and norms exceed 2^(k + 2): largest less that",
+            size,
+            largest(plain.mlp.norms()) - bound,
+            ">=",
+            1,
+            source=source,
+            erratum=sources["erratum"],
+            form="printed",
+        )
 
 
 def _sums(d: int, k: int) -> dict[str, Any]:
@@ -230,9 +314,14 @@ def _sums(d: int, k: int) -> dict[str, Any]:
         f"prop-10.{d}-{k}.embedding-printed",
         "With embeddings v_z + p_i, as the proof of Proposition 9 has them, attention "
         "1/d passes on how many ones there are and nothing else: largest accuracy of any MLP behind it",
-        f"d = {d}, k = {k}, all strings", float(chances.max(1).sum()), "<=", 0.95, form="printed",
-        source=HERE.format(10), erratum=ERRATUM.format("proposition-10-embedding"),
-    )  # fmt: skip
+        f"d = {d}, k = {k}, all strings",
+        float(chances.max(1).sum()),
+        "<=",
+        0.95,
+        form="printed",
+        source=HERE.format(10),
+        erratum=ERRATUM.format("proposition-10-embedding"),
+    )
 
 
 def _widths() -> Iterator[dict[str, Any]]:
@@ -243,11 +332,24 @@ def _widths() -> Iterator[dict[str, Any]]:
     over = [k for k, hidden in widths.items() if max(hidden) > 2**k]
     sizes = ", ".join(f"k = {k}: {hidden[0]} and {hidden[1]}" for k, hidden in widths.items())
     yield row(
-        "prop-10.width-printed", "By Lemma 11 the hidden layers are wider than the printed 2^k for some k: how many of "
-        "k = 1 to 7", "the first layer has 8k units", len(over), ">=", 1, form="printed", detail=sizes, **sources,
-    )  # fmt: skip
+        "prop-10.width-printed",
+        "By Lemma 11 the hidden layers are wider than the printed 2^k for some k: how many of k = 1 to 7",
+        "the first layer has 8k units",
+        len(over),
+        ">=",
+        1,
+        form="printed",
+        detail=sizes,
+        **sources,
+    )
     yield row(
-        "prop-10.width-corrected", "Widths are at most max(8k, 2^k), which is 2^k from this k on: difference from 6",
-        "k = 1 to 7", abs(least - 6) + sum(max(hidden) > max(8 * k, 2**k) for k, hidden in widths.items()), "<=", 0,
-        form="corrected", detail=sizes, **sources,
-    )  # fmt: skip
+        "prop-10.width-corrected",
+        "Widths are at most max(8k, 2^k), which is 2^k from this k on: difference from 6",
+        "k = 1 to 7",
+        abs(least - 6) + sum(max(hidden) > max(8 * k, 2**k) for k, hidden in widths.items()),
+        "<=",
+        0,
+        form="corrected",
+        detail=sizes,
+        **sources,
+    )

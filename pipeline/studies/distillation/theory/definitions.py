@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 TREE, WINDOW, LEVELS, CAUSAL, GRID = (
     LIU.format(place)
-    for place in (
-        "7.3, c(i, j)",
-        "3.1.1, Definition 25",
-        "3.1.1, Definition 26",
-        "9, equations 4.100 and 4.101",
-        "8.5",
-    )
+    for place in ("7.3, c(i, j)", "3.1.1, Definition 25", "3.1.1, Definition 26", "9, equations 4.100 and 4.101", "8.5")
 )
 PRINTED_GRID, HORIZON = (500, 1000, 15000, 2000), 4000  # section 4.2.8.5, and the steps in all of Figure 4.7
 READ = 1500
@@ -42,14 +36,19 @@ def check(entry: Definitions, key: str, seed: int) -> pl.DataFrame:
 
 
 def _counted(
-    form: str, erratum: str, source: str, check: str, statement: str, size: str, count: float, detail: str = "",
+    form: str,
+    erratum: str,
+    source: str,
+    check: str,
+    statement: str,
+    size: str,
+    count: float,
+    detail: str = "",
     least: float = 1.0,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return a row on exceptions: the printed form has at least ``least``, the corrected one none."""
     if form == "printed":
-        return row(
-            check, statement, size, count, ">=", least, source=source, detail=detail, **printed(erratum)
-        )
+        return row(check, statement, size, count, ">=", least, source=source, detail=detail, **printed(erratum))
     return row(check, statement, size, count, "<=", 0, source=source, detail=detail, **corrected(erratum))
 
 
@@ -88,16 +87,19 @@ def _tree(entry: Definitions) -> Iterator[dict[str, Any]]:
     for form, first in (("printed", 0), ("printed", 1), ("corrected", 0)):
         wrong = [float((leaves(depth, form, first) != 1).sum()) for depth in entry.depths]
         name = (
-            "c(i, j) = 1 iff i >= 2^(D-j)"
-            if form == "printed"
-            else "c(i, j) = 1 iff the j-th binary digit of i is 1"
+            "c(i, j) = 1 iff i >= 2^(D-j)" if form == "printed" else "c(i, j) = 1 iff the j-th binary digit of i is 1"
         )
         counted = _counted(
-            form, "tree-rule", TREE, f"tree.{form}" + (f"-from-{first}" if form == "printed" else ""),
+            form,
+            "tree-rule",
+            TREE,
+            f"tree.{form}" + (f"-from-{first}" if form == "printed" else ""),
             f"With {name}, leaves from {first}, every input belongs to one class: signs of nodes that belong to none "
-            "or several", f"D = {', '.join(map(str, entry.depths))}, all signs", sum(wrong),
+            "or several",
+            f"D = {', '.join(map(str, entry.depths))}, all signs",
+            sum(wrong),
             ", ".join(f"{value:.0f}" for value in wrong),
-        )  # fmt: skip
+        )
         yield counted | (decides("19", "classes") if form == "corrected" else {})
 
 
@@ -117,10 +119,15 @@ def _windows(entry: Definitions) -> Iterator[dict[str, Any]]:
                     low, high = max(i - n // 2, lowest), min(i + (n - 1) // 2, length + highest)
                     outside += low < first or high > length + first - 1
         yield _counted(
-            name.split("-")[0], "window-end", WINDOW, f"window.{name}",
+            name.split("-")[0],
+            "window-end",
+            WINDOW,
+            f"window.{name}",
             f"With positions from {first}, windows that are cut off to [0, {'h - 1' if highest else 'h'}] "
-            "lie in the sentence: windows that do not", f"h to {entry.longest}, n to h", outside,
-        )  # fmt: skip
+            "lie in the sentence: windows that do not",
+            f"h to {entry.longest}, n to h",
+            outside,
+        )
 
 
 def _levels(entry: Definitions, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -147,12 +154,16 @@ def _levels(entry: Definitions, rng: np.random.Generator) -> Iterator[dict[str, 
             counts[form] += not (nested and len(sets[0]) == tokens)
     for form, start in (("printed", "root"), ("corrected", "leaves")):
         yield _counted(
-            form, "level-count", LEVELS, f"levels.{form}",
+            form,
+            "level-count",
+            LEVELS,
+            f"levels.{form}",
             f"With levels counted from the {start}, boundaries of level 1 are all tokens, and those "
             "of higher levels are among those of lower ones: trees for which not",
-            f"{entry.draws} random trees of {entry.levels} levels", counts[form],
+            f"{entry.draws} random trees of {entry.levels} levels",
+            counts[form],
             least=entry.draws,
-        )  # fmt: skip
+        )
 
 
 def _causal(entry: Definitions) -> Iterator[dict[str, Any]]:
@@ -168,17 +179,36 @@ def _causal(entry: Definitions) -> Iterator[dict[str, Any]]:
             shifted += set(range(1, i)) - kept != window - {i - 1} or i in kept
     size = f"n from 3 and i to {entry.longest}"
     for check, statement, count, form, erratum in (
-        ("causal.window.printed", "The window of n tokens is i - n + 2, ..., i - 1, as the parenthesis before equation "
-         "4.100 says: windows for which not", words, "printed", "causal-window"),
-        ("causal.window.corrected", "It is i - n + 1, ..., i - 1, as equation 4.100 itself has it: windows for "
-        "which not",
-         formula, "corrected", "causal-window"),
-        ("causal.skip.printed", "What equation 4.101 keeps leaves out the token that is predicted: windows for "
-        "which not",
-         own, "printed", "equation-4.101"),
-        ("causal.skip.corrected", "With indices one less it does, and hides the window but for token i - 1: windows "
-         "for which not", shifted, "corrected", "equation-4.101"),
-    ):  # fmt: skip
+        (
+            "causal.window.printed",
+            "The window of n tokens is i - n + 2, ..., i - 1, as the parenthesis before equation "
+            "4.100 says: windows for which not",
+            words,
+            "printed",
+            "causal-window",
+        ),
+        (
+            "causal.window.corrected",
+            "It is i - n + 1, ..., i - 1, as equation 4.100 itself has it: windows for which not",
+            formula,
+            "corrected",
+            "causal-window",
+        ),
+        (
+            "causal.skip.printed",
+            "What equation 4.101 keeps leaves out the token that is predicted: windows for which not",
+            own,
+            "printed",
+            "equation-4.101",
+        ),
+        (
+            "causal.skip.corrected",
+            "With indices one less it does, and hides the window but for token i - 1: windows for which not",
+            shifted,
+            "corrected",
+            "equation-4.101",
+        ),
+    ):
         yield _counted(form, erratum, CAUSAL, check, statement, size, count)
 
 
@@ -187,7 +217,13 @@ def _grid() -> Iterator[dict[str, Any]]:
     for form, grid, comparison, bound in (("printed", PRINTED_GRID, ">=", 1), ("corrected", read, "<=", 0)):
         # Two printed numbers, whose order no run can change: no gates of their own.
         yield row(
-            f"grid.{form}", f"The split T of (2, T)-distillation lies within its {HORIZON} steps: values that do not",
-            ", ".join(map(str, grid)), sum(steps > HORIZON for steps in grid), comparison, bound, source=GRID,
-            form=form, erratum=ERRATUM.format("grid"),
-        )  # fmt: skip
+            f"grid.{form}",
+            f"The split T of (2, T)-distillation lies within its {HORIZON} steps: values that do not",
+            ", ".join(map(str, grid)),
+            sum(steps > HORIZON for steps in grid),
+            comparison,
+            bound,
+            source=GRID,
+            form=form,
+            erratum=ERRATUM.format("grid"),
+        )

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from pipeline.studies.distillation.params import Lengths
 
 HERE = LIU.format("8.3")
-NEAR, FAR = (
-    3,
-    15,
-)  # tokens: a sample of a few thousand sentences strays as far as the first, another grammar farther
+NEAR, FAR = (3, 15)  # tokens: a sample of a few thousand sentences strays as far as the first, another grammar farther
 ERRORS = 4  # standard errors
 
 
@@ -52,15 +49,25 @@ def _structure() -> Iterator[dict[str, Any]]:
         yield row(
             f"structure.{name}",
             f"Each symbol has {rules}, of two or three symbols of the next level{more}: exceptions",
-            f"{count} rules", len(broken), "<=", 0, detail="; ".join(broken),
-        )  # fmt: skip
+            f"{count} rules",
+            len(broken),
+            "<=",
+            0,
+            detail="; ".join(broken),
+        )
     lost = pcfg.grammar("cfg3b_pdcode").rules
     less = sum(len(sides) for sides in pcfg.grammar("cfg3b").rules.values()) - sum(map(len, lost.values()))
     yield row(
-        "structure.cfg3b-pdcode", "The grammar of the published code lacks rules of cfg3b: how many",
-        f"symbol 9 becomes {' or '.join(str(side) for side in lost[9])}", less, "within", 1, tolerance=0.0,
-        source=UNPUBLISHED, part="the published code",
-    )  # fmt: skip
+        "structure.cfg3b-pdcode",
+        "The grammar of the published code lacks rules of cfg3b: how many",
+        f"symbol 9 becomes {' or '.join(str(side) for side in lost[9])}",
+        less,
+        "within",
+        1,
+        tolerance=0.0,
+        source=UNPUBLISHED,
+        part="the published code",
+    )
 
 
 def _percentiles() -> Iterator[dict[str, Any]]:
@@ -70,21 +77,36 @@ def _percentiles() -> Iterator[dict[str, Any]]:
         yield row(
             f"percentiles.{name}",
             "The published percentiles of lengths are those of the exact law: largest difference",
-            "25, 50, 75 and 95 %", largest(np.abs(np.array(exact) - published)), "<=", NEAR,
+            "25, 50, 75 and 95 %",
+            largest(np.abs(np.array(exact) - published)),
+            "<=",
+            NEAR,
             detail=f"exact {exact}, published {list(published)}",
-        )  # fmt: skip
+        )
     exact = [pcfg.quantile(pcfg.length_law("cfg3b_pdcode"), q) for q in pcfg.QUANTILES]
     yield row(
-        "percentiles.cfg3b-pdcode", "Of the grammar in the published code they are others: smallest difference",
-        "25, 50, 75 and 95 %", smallest(np.abs(np.array(exact) - pcfg.PERCENTILES["cfg3b"])), ">=", FAR + 1,
-        source=UNPUBLISHED, detail=f"exact {exact}", part="the published code",
-    )  # fmt: skip
+        "percentiles.cfg3b-pdcode",
+        "Of the grammar in the published code they are others: smallest difference",
+        "25, 50, 75 and 95 %",
+        smallest(np.abs(np.array(exact) - pcfg.PERCENTILES["cfg3b"])),
+        ">=",
+        FAR + 1,
+        source=UNPUBLISHED,
+        detail=f"exact {exact}",
+        part="the published code",
+    )
     tails = {name: float(pcfg.length_law(name)[513:].sum()) for name in pcfg.PERCENTILES}
     yield row(
-        "longest", "Strings of more than 512 tokens: largest probability", "five grammars", largest(tails.values()),
-        "<=", 1e-5, source=UNPUBLISHED, part="longest strings",
+        "longest",
+        "Strings of more than 512 tokens: largest probability",
+        "five grammars",
+        largest(tails.values()),
+        "<=",
+        1e-5,
+        source=UNPUBLISHED,
+        part="longest strings",
         detail=", ".join(f"{name} up to {pcfg.extent(name)[1]} tokens" for name in tails),
-    )  # fmt: skip
+    )
 
 
 def _sampled(entry: Lengths, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -95,48 +117,74 @@ def _sampled(entry: Lengths, rng: np.random.Generator) -> Iterator[dict[str, Any
         sd = math.sqrt(float((at - mean) ** 2 @ law))
         _, lengths = pcfg.strings(rng, name, entry.sentences)
         yield row(
-            f"sampled.{name.replace('_', '-')}", "The mean length of sampled strings is the exact one: difference in "
-            "standard errors",
-            f"{entry.sentences} strings", abs(lengths.mean() - mean) / (sd / math.sqrt(len(lengths))),
-            "<=", ERRORS, source=UNPUBLISHED, detail=f"exact {mean:.2f}, standard deviation {sd:.2f}",
-        )  # fmt: skip
+            f"sampled.{name.replace('_', '-')}",
+            "The mean length of sampled strings is the exact one: difference in standard errors",
+            f"{entry.sentences} strings",
+            abs(lengths.mean() - mean) / (sd / math.sqrt(len(lengths))),
+            "<=",
+            ERRORS,
+            source=UNPUBLISHED,
+            detail=f"exact {mean:.2f}, standard deviation {sd:.2f}",
+        )
 
 
 def _parsed(entry: Lengths, seed: int, key: str) -> Iterator[dict[str, Any]]:
     rng = stream(seed, entry.study, key, "parsed")
     for name in pcfg.NAMES:
         tokens, lengths = pcfg.strings(rng, name, entry.parsed)
-        probabilities = inside.string_probabilities(
-            name, pcfg.ROOT, pcfg.padded(tokens, lengths)[:, 1:], lengths
-        )
+        probabilities = inside.string_probabilities(name, pcfg.ROOT, pcfg.padded(tokens, lengths)[:, 1:], lengths)
         yield row(
-            f"parsed.{name.replace('_', '-')}", "Sampled strings are strings of the grammar, by its inside "
-            "probabilities: how many are not", f"{entry.parsed} strings", int((probabilities == 0).sum()), "<=", 0,
+            f"parsed.{name.replace('_', '-')}",
+            "Sampled strings are strings of the grammar, by its inside probabilities: how many are not",
+            f"{entry.parsed} strings",
+            int((probabilities == 0).sum()),
+            "<=",
+            0,
             source=UNPUBLISHED,
-        )  # fmt: skip
+        )
 
 
 def _plateau(entry: Lengths, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     marginals = pcfg.token_law("cfg3b")
     yield row(
-        "plateau.uniform", "Terminals of cfg3b are equally frequent: largest distance from 1/3", "exact",
-        largest(np.abs(marginals - 1 / 3)), "<=", 1e-12, source=UNPUBLISHED,
-    )  # fmt: skip
+        "plateau.uniform",
+        "Terminals of cfg3b are equally frequent: largest distance from 1/3",
+        "exact",
+        largest(np.abs(marginals - 1 / 3)),
+        "<=",
+        1e-12,
+        source=UNPUBLISHED,
+    )
     loss, accuracy = inside.plateau(marginals)
     third = np.array([2 / 3, 1 / 6, 1 / 6])
     form = 0.8 * math.log(3) - 0.2 * float(third @ np.log(third))
     yield row(
-        "plateau.loss", "Without context the loss of masked prediction is 0.8 ln 3 + 0.2 H(2/3, 1/6, 1/6): difference",
-        f"cfg3b: {form:.4f} nats", abs(loss - form), "<=", 1e-12, source=UNPUBLISHED,
-    )  # fmt: skip
-    yield row(
-        "plateau.published", "Figure 4.7 shows a plateau of about 1.04 nats, as read from the graphic: difference",
-        f"closed form {loss:.4f}", abs(loss - 1.04), "<=", 0.02, source="Liu 2024, Figure 4.7",
-    )  # fmt: skip
-    yield row(
-        "plateau.accuracy", "and the accuracy is 0.4: difference", "cfg3b", abs(accuracy - 0.4), "<=", 1e-12,
+        "plateau.loss",
+        "Without context the loss of masked prediction is 0.8 ln 3 + 0.2 H(2/3, 1/6, 1/6): difference",
+        f"cfg3b: {form:.4f} nats",
+        abs(loss - form),
+        "<=",
+        1e-12,
         source=UNPUBLISHED,
-    )  # fmt: skip
+    )
+    yield row(
+        "plateau.published",
+        "Figure 4.7 shows a plateau of about 1.04 nats, as read from the graphic: difference",
+        f"closed form {loss:.4f}",
+        abs(loss - 1.04),
+        "<=",
+        0.02,
+        source="Liu 2024, Figure 4.7",
+    )
+    yield row(
+        "plateau.accuracy",
+        "and the accuracy is 0.4: difference",
+        "cfg3b",
+        abs(accuracy - 0.4),
+        "<=",
+        1e-12,
+        source=UNPUBLISHED,
+    )
     for name in ("cfg3b", "cfg3f"):
         tokens, _ = pcfg.strings(rng, name, max(20, entry.sentences // 10))
         shown, kind = pcfg.mask(rng, tokens, entry.rate)
@@ -149,7 +197,12 @@ def _plateau(entry: Lengths, rng: np.random.Generator) -> Iterator[dict[str, Any
         error = float(losses.std()) / math.sqrt(len(losses))
         loss = inside.plateau(law)[0]
         yield row(
-            f"plateau.sampled-{name}", "On masked strings the predictor without context has that loss: difference in "
-            "standard errors", f"{len(losses)} selected tokens", abs(float(losses.mean()) - loss) / error, "<=", ERRORS,
-            source=UNPUBLISHED, detail=f"closed form {loss:.4f} nats",
-        )  # fmt: skip
+            f"plateau.sampled-{name}",
+            "On masked strings the predictor without context has that loss: difference in standard errors",
+            f"{len(losses)} selected tokens",
+            abs(float(losses.mean()) - loss) / error,
+            "<=",
+            ERRORS,
+            source=UNPUBLISHED,
+            detail=f"closed form {loss:.4f} nats",
+        )

@@ -14,15 +14,7 @@ import polars as pl
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.models.two_stage import relu
-from pipeline.studies.distillation.constructions import (
-    LIU,
-    corrected,
-    decides,
-    exceptions,
-    judged,
-    printed,
-    row,
-)
+from pipeline.studies.distillation.constructions import LIU, corrected, decides, exceptions, judged, printed, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -58,18 +50,27 @@ def _coefficients(entry: Majority) -> Iterator[dict[str, Any]]:
         off.append(np.abs(relu.fourier(relu.majority(relu.cube(d))) - known[relu.degrees(d)]))
     size = f"d = {', '.join(map(str, entry.coordinates))}, all sets, all inputs"
     yield row(
-        "majority.coefficients", "Coefficients of the majority are 0 for even sets, and the closed form for odd ones: "
-        "largest error", size, largest(*off), "<=", 1e-12, **decides("3", "majority"),
-    )  # fmt: skip
+        "majority.coefficients",
+        "Coefficients of the majority are 0 for even sets, and the closed form for odd ones: largest error",
+        size,
+        largest(*off),
+        "<=",
+        1e-12,
+        **decides("3", "majority"),
+    )
     ratios = [
         relu.majority_coefficient(d, k + 1) / relu.majority_coefficient(d, k - 1) + relu.damping(d, k)
         for d in range(5, entry.pairs + 1, 2)
         for k in range(2, d - 1, 2)
     ]
     yield row(
-        "majority.ratio", "zeta_(k+1) is -(k - 1)/(d - k) times zeta_(k-1): largest error of the ratio",
-        f"odd d to {entry.pairs}, even k below d", largest(np.abs(ratios)), "<=", 1e-9,
-    )  # fmt: skip
+        "majority.ratio",
+        "zeta_(k+1) is -(k - 1)/(d - k) times zeta_(k-1): largest error of the ratio",
+        f"odd d to {entry.pairs}, even k below d",
+        largest(np.abs(ratios)),
+        "<=",
+        1e-9,
+    )
 
 
 def _gaps(entry: Majority) -> Iterator[dict[str, Any]]:
@@ -78,16 +79,24 @@ def _gaps(entry: Majority) -> Iterator[dict[str, Any]]:
 
     sizes = range(5, entry.pairs + 1, 2)
     yield row(
-        "majority.gap", "|zeta_(k-1)| - |zeta_(k+1)| is at least 0.03 (d-1)^(-(k-1)/2): least ratio of the two",
+        "majority.gap",
+        "|zeta_(k-1)| - |zeta_(k+1)| is at least 0.03 (d-1)^(-(k-1)/2): least ratio of the two",
         f"odd d to {entry.pairs}, even k below d/2",
         smallest(slack(d, k) for d in sizes for k in range(2, d // 2 + 1, 2)),
-        ">=", 1.0, source=CLAIM_7, detail=f"{relu.gap(31, 4):.2g} against {GAP * 30**-1.5:.2g} for d = 31, k = 4",
-    )  # fmt: skip
+        ">=",
+        1.0,
+        source=CLAIM_7,
+        detail=f"{relu.gap(31, 4):.2g} against {GAP * 30**-1.5:.2g} for d = 31, k = 4",
+    )
     yield row(
-        "majority.gap-none", "From k = (d+1)/2 on there is no gap, which the printed bound does not say: largest gap",
+        "majority.gap-none",
+        "From k = (d+1)/2 on there is no gap, which the printed bound does not say: largest gap",
         f"odd d to {entry.pairs}, even k from (d+1)/2 to d - 1",
-        largest(relu.gap(d, k) for d in sizes for k in range(2, d, 2) if k >= (d + 1) / 2), "<=", 1e-12, source=CLAIM_7,
-    )  # fmt: skip
+        largest(relu.gap(d, k) for d in sizes for k in range(2, d, 2) if k >= (d + 1) / 2),
+        "<=",
+        1e-12,
+        source=CLAIM_7,
+    )
 
 
 def printed_size(d: int, i: int) -> float:
@@ -107,20 +116,32 @@ def _sizes(entry: Majority) -> Iterator[dict[str, Any]]:
     both = printed_size(15, 3), corrected_size(15, 3)
     numbers = f"d = 15, i = 3: exact {exact[0]:.4f}, printed {both[0]:.4f}, corrected {both[1]:.4f}"
     yield row(
-        "majority.size.printed", "zeta_3 is of the printed size i^(-1/3)/C(d,i): how far apart the ratios of the two "
-        "are, largest to least", f"d = {', '.join(map(str, many))}", largest(ratios) / smallest(ratios), ">=", 2.0,
-        detail=numbers, **printed("majority-size"),
-    )  # fmt: skip
-    ratios = np.array([
-        abs(relu.majority_coefficient(d, i)) / corrected_size(d, i)
-        for d in (*range(9, entry.pairs + 1, 2), entry.most) for i in range(1, d // 2 + 1, 2)
-    ])  # fmt: skip
+        "majority.size.printed",
+        "zeta_3 is of the printed size i^(-1/3)/C(d,i): how far apart the ratios of the two are, largest to least",
+        f"d = {', '.join(map(str, many))}",
+        largest(ratios) / smallest(ratios),
+        ">=",
+        2.0,
+        detail=numbers,
+        **printed("majority-size"),
+    )
+    ratios = np.array(
+        [
+            abs(relu.majority_coefficient(d, i)) / corrected_size(d, i)
+            for d in (*range(9, entry.pairs + 1, 2), entry.most)
+            for i in range(1, d // 2 + 1, 2)
+        ]
+    )
     yield row(
-        "majority.size.corrected", "zeta_i is of the size i^(-3/4)/sqrt(C(d,i)): how far apart the ratios of the two "
-        "are, largest to least", f"odd d from 9 to {entry.pairs}, and {entry.most}, odd i to d/2",
-        largest(ratios) / smallest(ratios), "<=", 2.0,
-        detail=f"ratios {ratios.min():.3f} to {ratios.max():.3f}", **corrected("majority-size"),
-    )  # fmt: skip
+        "majority.size.corrected",
+        "zeta_i is of the size i^(-3/4)/sqrt(C(d,i)): how far apart the ratios of the two are, largest to least",
+        f"odd d from 9 to {entry.pairs}, and {entry.most}, odd i to d/2",
+        largest(ratios) / smallest(ratios),
+        "<=",
+        2.0,
+        detail=f"ratios {ratios.min():.3f} to {ratios.max():.3f}",
+        **corrected("majority-size"),
+    )
 
 
 def total(d: int) -> float:
@@ -131,29 +152,54 @@ def total(d: int) -> float:
 def _sums(entry: Majority) -> Iterator[dict[str, Any]]:
     d = entry.most
     yield row(
-        "majority.sum.printed", "The sum of |zeta_A| over all sets is of order d^(2/3), as the proof of Corollary 3 "
-        "has it: its ratio to that, against the same for d = 15", f"d = 15 and {d}",
-        (total(d) / d ** (2 / 3)) / (total(15) / 15 ** (2 / 3)), ">=", 10.0, source=COROLLARY_3,
-        detail=f"d = 15: {total(15):.1f} against {15 ** (2 / 3):.1f}", **printed("corollary-3-sum"),
-    )  # fmt: skip
+        "majority.sum.printed",
+        "The sum of |zeta_A| over all sets is of order d^(2/3), as the proof of Corollary 3 "
+        "has it: its ratio to that, against the same for d = 15",
+        f"d = 15 and {d}",
+        (total(d) / d ** (2 / 3)) / (total(15) / 15 ** (2 / 3)),
+        ">=",
+        10.0,
+        source=COROLLARY_3,
+        detail=f"d = 15: {total(15):.1f} against {15 ** (2 / 3):.1f}",
+        **printed("corollary-3-sum"),
+    )
     yield row(
-        "majority.sum.corrected", "The sum of |zeta_A| doubles with two more coordinates: growth",
+        "majority.sum.corrected",
+        "The sum of |zeta_A| doubles with two more coordinates: growth",
         f"d = {d - 2} to {d}",
-        total(d) / total(d - 2), "within", 2.0, tolerance=0.1, source=COROLLARY_3, **corrected("corollary-3-sum"),
-    )  # fmt: skip
+        total(d) / total(d - 2),
+        "within",
+        2.0,
+        tolerance=0.1,
+        source=COROLLARY_3,
+        **corrected("corollary-3-sum"),
+    )
 
 
 def _mean(entry: Majority) -> Iterator[dict[str, Any]]:
     means = [abs(relu.majority(relu.cube(d)).mean()) for d in entry.coordinates]
     size = f"d = {', '.join(map(str, entry.coordinates))}, all inputs"
     yield row(
-        "majority.mean.printed", "The majority is one half on average, as the proof of Corollary 3 uses: |mean|", size,
-        largest(means), "beyond", 0.5, tolerance=0.4, source=COROLLARY_3, **printed("majority-mean"),
-    )  # fmt: skip
+        "majority.mean.printed",
+        "The majority is one half on average, as the proof of Corollary 3 uses: |mean|",
+        size,
+        largest(means),
+        "beyond",
+        0.5,
+        tolerance=0.4,
+        source=COROLLARY_3,
+        **printed("majority-mean"),
+    )
     yield row(
-        "majority.mean.corrected", "The majority is 0 on average: |mean|", size, largest(means), "<=", 1e-12,
-        source=COROLLARY_3, **corrected("majority-mean"),
-    )  # fmt: skip
+        "majority.mean.corrected",
+        "The majority is 0 on average: |mean|",
+        size,
+        largest(means),
+        "<=",
+        1e-12,
+        source=COROLLARY_3,
+        **corrected("majority-mean"),
+    )
 
 
 def _halves(entry: Majority, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -170,7 +216,11 @@ def _halves(entry: Majority, rng: np.random.Generator) -> Iterator[dict[str, Any
         holds = name == "odd"
         case = {"odd": "d odd, |b| < 1", "even": "d even (control)", "bias": "d odd, b = 1 (control)"}[name]
         yield row(
-            f"majority.active-{name}", "A neuron is active on half of 1 + Maj of its signed inputs: exceptions, "
-            + case, f"d = {size}, all inputs, {5 * entry.draws} neurons", missed, *(("<=", 0) if holds else (">=", 1)),
-            source=LIU.format("6.2"), detail=f"of {seen}",
-        )  # fmt: skip
+            f"majority.active-{name}",
+            "A neuron is active on half of 1 + Maj of its signed inputs: exceptions, " + case,
+            f"d = {size}, all inputs, {5 * entry.draws} neurons",
+            missed,
+            *(("<=", 0) if holds else (">=", 1)),
+            source=LIU.format("6.2"),
+            detail=f"of {seen}",
+        )

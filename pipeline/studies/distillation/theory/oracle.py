@@ -38,9 +38,12 @@ def check(entry: Oracle, key: str, seed: int) -> pl.DataFrame:
     rng = stream(seed, entry.study, key)
     with one_thread():
         made = [
-            *_enumerated(entry, rng), *_calibrated(entry, rng), *_windows(entry, rng), *_following(entry, rng),
+            *_enumerated(entry, rng),
+            *_calibrated(entry, rng),
+            *_windows(entry, rng),
+            *_following(entry, rng),
             *_published(entry, rng),
-        ]  # fmt: skip
+        ]
     return theory.rows(entry.study, key, HERE, judged("33", "checks", made))
 
 
@@ -56,15 +59,23 @@ def _enumerated(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, A
         count = pcfg.number_of_derivations(name, root)
         size = f"{name} below {root}: {count} derivations, {entry.strings} masked strings"
         yield row(
-            f"inside.{name}-{root}", "Inside probabilities and their derivatives give the posterior of each token that "
+            f"inside.{name}-{root}",
+            "Inside probabilities and their derivatives give the posterior of each token that "
             "going through all derivations gives: largest difference",
-            size, largest(np.abs(posterior - reference)), "<=", 1e-12,
-        )  # fmt: skip
+            size,
+            largest(np.abs(posterior - reference)),
+            "<=",
+            1e-12,
+        )
         sums = inside.likelihood(name, root, evidence, lengths)
         yield row(
-            f"likelihood.{name}-{root}", "and the same probability of what is shown: largest relative difference", size,
-            largest(np.abs(sums / totals - 1)), "<=", 1e-12,
-        )  # fmt: skip
+            f"likelihood.{name}-{root}",
+            "and the same probability of what is shown: largest relative difference",
+            size,
+            largest(np.abs(sums / totals - 1)),
+            "<=",
+            1e-12,
+        )
 
 
 @dataclass(frozen=True)
@@ -109,9 +120,15 @@ def _calibrated(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, A
             mean, error = scores.mean(gap)
             says = "is right as often as it says" if what == "right" else "has the loss that its entropy says"
             yield row(
-                f"calibrated.{name}-{root}.{what}", f"The best predictor {says}: difference in standard errors", size,
-                abs(mean) / error, "<=", ERRORS, source=UNPUBLISHED, detail=detail,
-            )  # fmt: skip
+                f"calibrated.{name}-{root}.{what}",
+                f"The best predictor {says}: difference in standard errors",
+                size,
+                abs(mean) / error,
+                "<=",
+                ERRORS,
+                source=UNPUBLISHED,
+                detail=detail,
+            )
 
 
 def _windows(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -125,29 +142,35 @@ def _windows(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, Any]
             place = np.full(len(lengths), quarter * longest // 4)
             some = place < lengths
             pairs.append(
-                inside.distances(
-                    "cfg3b", root, words[some], lengths[some], place[some], widths, entry.rate, True
-                )
+                inside.distances("cfg3b", root, words[some], lengths[some], place[some], widths, entry.rate, True)
             )
         size = f"cfg3b below {root}, positions at a quarter, half and three quarters of {longest}"
         medians, near = (
-            dict(
-                zip(
-                    widths, np.median(np.concatenate([pair[i] for pair in pairs], 1), 1).tolist(), strict=True
-                )
-            )
+            dict(zip(widths, np.median(np.concatenate([pair[i] for pair in pairs], 1), 1).tolist(), strict=True))
             for i in range(2)
         )
         listing = ", ".join(f"n = {n}: {value:.3f}" for n, value in medians.items())
         yield row(
-            f"robust.{root}", "Without the 3-gram around it the best predictor says the same of a token: median of "
-            "L_robust(3)", size, medians[3], "<=", 1e-9, source=UNPUBLISHED, detail=f"medians {listing}",
-        )  # fmt: skip
+            f"robust.{root}",
+            "Without the 3-gram around it the best predictor says the same of a token: median of L_robust(3)",
+            size,
+            medians[3],
+            "<=",
+            1e-9,
+            source=UNPUBLISHED,
+            detail=f"medians {listing}",
+        )
         listing = ", ".join(f"n = {n}: {value:.3f}" for n, value in near.items())
         yield row(
-            f"close.{root}", "A 3-gram alone is not enough for it: median of L_close(3)", size, near[3], ">=", 0.1,
-            source=UNPUBLISHED, detail=f"medians {listing}",
-        )  # fmt: skip
+            f"close.{root}",
+            "A 3-gram alone is not enough for it: median of L_close(3)",
+            size,
+            near[3],
+            ">=",
+            0.1,
+            source=UNPUBLISHED,
+            detail=f"medians {listing}",
+        )
 
 
 def _following(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -156,28 +179,26 @@ def _following(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, An
         n = max(2, entry.full // 10)
         drawn = pcfg.sample(rng, name, n)
         words = pcfg.padded(drawn.tokens, drawn.lengths)[:, 1:]
-        at = (
-            pcfg.padded(pcfg.ends(drawn.boundary_levels, level).astype(np.uint8), drawn.lengths, 0, 0)[:, 1:]
-            > 0
-        )
+        at = pcfg.padded(pcfg.ends(drawn.boundary_levels, level).astype(np.uint8), drawn.lengths, 0, 0)[:, 1:] > 0
         p, x = inside.following(name, pcfg.ROOT, words, level)[at], words[at]
         right, expected = (p.argmax(-1) == x).astype(float), p.max(-1)
         gap = right - expected
         yield row(
             f"following.{name}-{level}",
             f"Next tokens at the ends of level {level}: the best predictor is right as often "
-            "as it says: difference in standard errors", f"{name}, {len(gap)} tokens of {n} strings",
-            abs(float(gap.mean())) / (float(gap.std()) / math.sqrt(len(gap))), "<=", ERRORS,
-            source=LIU.format("9, equation 4.98"), detail=f"accuracy {expected.mean():.4f}",
-        )  # fmt: skip
+            "as it says: difference in standard errors",
+            f"{name}, {len(gap)} tokens of {n} strings",
+            abs(float(gap.mean())) / (float(gap.std()) / math.sqrt(len(gap))),
+            "<=",
+            ERRORS,
+            source=LIU.format("9, equation 4.98"),
+            detail=f"accuracy {expected.mean():.4f}",
+        )
 
 
 def _published(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Yield which of the two grammars can have the accuracy and the loss that Figures 4.4 and 4.7 show."""
-    sources = {
-        "source": "Liu 2024, Figures 4.4 and 4.7; section 4.2.8.4.1",
-        "erratum": ERRATUM.format("cfg3b"),
-    }
+    sources = {"source": "Liu 2024, Figures 4.4 and 4.7; section 4.2.8.4.1", "erratum": ERRATUM.format("cfg3b")}
     size = f"{entry.full} strings of each grammar, mask rate {entry.rate}"
     accuracy: dict[str, list[tuple[float, float]]] = {}
     loss: dict[str, list[tuple[float, float]]] = {}
@@ -196,23 +217,51 @@ def _published(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, An
     yield row(
         "accuracy.printed",
         f"The accuracy {PUBLISHED} of Figure 4.4, less {READING} for reading it from the graphic, is "
-        "more than any predictor can reach on cfg3b as Figure 4.23 has it: by", size, PUBLISHED - READING - most, ">=",
-        1e-3, form="printed", detail=detail(accuracy), part="accuracy", **sources,
-    )  # fmt: skip
+        "more than any predictor can reach on cfg3b as Figure 4.23 has it: by",
+        size,
+        PUBLISHED - READING - most,
+        ">=",
+        1e-3,
+        form="printed",
+        detail=detail(accuracy),
+        part="accuracy",
+        **sources,
+    )
     least = smallest(value - SURE * error for value, error in loss["cfg3b"])
     yield row(
-        "loss.printed", f"The loss {LOSS} of Figure 4.7, with {READING} for reading it, is less than any predictor can "
-        "reach on cfg3b: by", size, least - LOSS - READING, ">=", 1e-3, form="printed", detail=detail(loss),
-        part="loss", **sources,
-    )  # fmt: skip
+        "loss.printed",
+        f"The loss {LOSS} of Figure 4.7, with {READING} for reading it, is less than any predictor can "
+        "reach on cfg3b: by",
+        size,
+        least - LOSS - READING,
+        ">=",
+        1e-3,
+        form="printed",
+        detail=detail(loss),
+        part="loss",
+        **sources,
+    )
     best = largest(value for value, _ in accuracy["cfg3b_pdcode"])
     yield row(
-        "accuracy.corrected", "On the grammar of the published code, which lacks a rule, it can be reached: published "
-        "accuracy less the best", size, PUBLISHED - READING - best, "<=", 0, form="corrected", detail=detail(accuracy),
+        "accuracy.corrected",
+        "On the grammar of the published code, which lacks a rule, it can be reached: published accuracy less the best",
+        size,
+        PUBLISHED - READING - best,
+        "<=",
+        0,
+        form="corrected",
+        detail=detail(accuracy),
         **sources,
-    )  # fmt: skip
+    )
     lowest = smallest(value for value, _ in loss["cfg3b_pdcode"])
     yield row(
-        "loss.corrected", "and so can the loss: least possible less published", size, lowest - LOSS - READING, "<=", 0,
-        form="corrected", detail=detail(loss), **sources,
-    )  # fmt: skip
+        "loss.corrected",
+        "and so can the loss: least possible less published",
+        size,
+        lowest - LOSS - READING,
+        "<=",
+        0,
+        form="corrected",
+        detail=detail(loss),
+        **sources,
+    )

@@ -20,15 +20,7 @@ if TYPE_CHECKING:
 
 CLAIM_7, CLAIM_8, LEMMA_63, LEMMA_64, COROLLARY_3, COROLLARY_4, LEMMA_65 = (
     LIU.format(f"6.1, {name}")
-    for name in (
-        "Claim 7",
-        "Claim 8",
-        "Lemma 63",
-        "Lemma 64",
-        "Corollary 3",
-        "Corollary 4",
-        "Lemma 65 and Corollary 5",
-    )
+    for name in ("Claim 7", "Claim 8", "Lemma 63", "Lemma 64", "Corollary 3", "Corollary 4", "Lemma 65 and Corollary 5")
 )
 STUDENT = LIU.format("6.2")
 DELTA = 0.1
@@ -41,10 +33,16 @@ def check(entry: Stages, key: str, seed: int) -> pl.DataFrame:
     with one_thread():
         x = relu.cube(entry.d)
         made = [
-            *_gradients(entry, rng, x), *_step(entry, rng), *_batches(entry, rng), *_correlations(entry, rng, x),
-            *_aligned(entry, rng), *_printed_start(entry, rng), *_student(entry, rng, x), *_second(entry, rng, x),
+            *_gradients(entry, rng, x),
+            *_step(entry, rng),
+            *_batches(entry, rng),
+            *_correlations(entry, rng, x),
+            *_aligned(entry, rng),
+            *_printed_start(entry, rng),
+            *_student(entry, rng, x),
+            *_second(entry, rng, x),
             *_batch_formula(),
-        ]  # fmt: skip
+        ]
         return theory.rows(entry.study, key, LEMMA_63, judged("32", "all other checks", made))
 
 
@@ -58,19 +56,36 @@ def _gradients(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterat
     known = start.a[:, None] * relu.population_gradient(start.w, entry.k)
     scale = np.abs(known).max()
     yield row(
-        "claim-7.start", "At the start the outputs are 0, so the hinge loss is active everywhere: largest output",
-        _inputs(entry), largest(np.abs(start(x))), "<=", 0, source=CLAIM_7, **decides("3", "Claim 7"),
-    )  # fmt: skip
+        "claim-7.start",
+        "At the start the outputs are 0, so the hinge loss is active everywhere: largest output",
+        _inputs(entry),
+        largest(np.abs(start(x))),
+        "<=",
+        0,
+        source=CLAIM_7,
+        **decides("3", "Claim 7"),
+    )
     yield row(
-        "claim-7.corrected", "The gradient of f y over w_ij is a_i/2 times zeta_(k-1) chi_([k] less j)(w_i) inside the "
-        "support and zeta_(k+1) chi_([k] and j)(w_i) outside: largest error", _inputs(entry),
-        largest(np.abs(gradient - known)), "<=", EXACT, source=CLAIM_7,
+        "claim-7.corrected",
+        "The gradient of f y over w_ij is a_i/2 times zeta_(k-1) chi_([k] less j)(w_i) inside the "
+        "support and zeta_(k+1) chi_([k] and j)(w_i) outside: largest error",
+        _inputs(entry),
+        largest(np.abs(gradient - known)),
+        "<=",
+        EXACT,
+        source=CLAIM_7,
         **corrected("claim-7-sign") | decides("3", "Claim 7"),
-    )  # fmt: skip
+    )
     yield row(
-        "claim-7.printed", "As printed, with a minus sign: largest error against the largest gradient", _inputs(entry),
-        largest(np.abs(gradient + known)) / scale, ">=", 1.0, source=CLAIM_7, **printed("claim-7-sign"),
-    )  # fmt: skip
+        "claim-7.printed",
+        "As printed, with a minus sign: largest error against the largest gradient",
+        _inputs(entry),
+        largest(np.abs(gradient + known)) / scale,
+        ">=",
+        1.0,
+        source=CLAIM_7,
+        **printed("claim-7-sign"),
+    )
 
 
 def _step(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -81,31 +96,49 @@ def _step(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     right, wrong = (relu.stepped(start, gradient, rate, decay).w for decay in (1 / (2 * rate), 1.0))
     size = f"d = {d}, k = {k}, m = {entry.m}, the whole population"
     yield row(
-        "lemma-63.corrected", "After one step with 2 eta_1 lambda_1 = 1 weights are those of Lemma 63: largest error",
+        "lemma-63.corrected",
+        "After one step with 2 eta_1 lambda_1 = 1 weights are those of Lemma 63: largest error",
         size,
-        largest(np.abs(right - known)), "<=", EXACT, **corrected("lemma-63-decay") | decides("3", "Lemma 63"),
-    )  # fmt: skip
+        largest(np.abs(right - known)),
+        "<=",
+        EXACT,
+        **corrected("lemma-63-decay") | decides("3", "Lemma 63"),
+    )
     yield row(
-        "lemma-63.printed", "With lambda_1 = 1, as printed: largest error", size, largest(np.abs(wrong - known)), ">=",
+        "lemma-63.printed",
+        "With lambda_1 = 1, as printed: largest error",
+        size,
+        largest(np.abs(wrong - known)),
+        ">=",
         1.0,
-        detail=f"eta_1 = {rate:.4g}, so that the start is multiplied by 1 - 2 eta_1", **printed("lemma-63-decay"),
-    )  # fmt: skip
+        detail=f"eta_1 = {rate:.4g}, so that the start is multiplied by 1 - 2 eta_1",
+        **printed("lemma-63-decay"),
+    )
     sizes = np.where(np.arange(d) < k, 1.0, relu.damping(d, k)) / (2 * k)
     yield row(
-        "lemma-63.sizes", "|w| is 1/2k inside the support and (k-1)/(d-k)/2k outside: largest error", size,
-        largest(np.abs(np.abs(right) - sizes)), "<=", EXACT, detail=f"{sizes[0]:.6g} and {sizes[-1]:.6g}",
+        "lemma-63.sizes",
+        "|w| is 1/2k inside the support and (k-1)/(d-k)/2k outside: largest error",
+        size,
+        largest(np.abs(np.abs(right) - sizes)),
+        "<=",
+        EXACT,
+        detail=f"{sizes[0]:.6g} and {sizes[-1]:.6g}",
         **decides("3", "Lemma 63"),
-    )  # fmt: skip
+    )
     for batch in (min(entry.batches), max(entry.batches)):
         (estimate,) = relu.batch_gradients(rng, start.w, start.b, [batch], k, None)
         error = np.abs(estimate - gradient).max()
         off = np.abs(relu.stepped(start, estimate, rate, 1 / (2 * rate)).w - known).max()
         yield row(
-            f"lemma-63.batch-{batch}", "After a step on a batch no weight is further off than the error of the "
-            "gradient (without a) over k |zeta_(k-1)|: largest ratio", f"d = {d}, k = {k}, m = {entry.m}, B = {batch}",
-            float(off / (error / (k * abs(relu.majority_coefficient(d, k - 1))))), "<=", 1 + 1e-9,
+            f"lemma-63.batch-{batch}",
+            "After a step on a batch no weight is further off than the error of the "
+            "gradient (without a) over k |zeta_(k-1)|: largest ratio",
+            f"d = {d}, k = {k}, m = {entry.m}, B = {batch}",
+            float(off / (error / (k * abs(relu.majority_coefficient(d, k - 1))))),
+            "<=",
+            1 + 1e-9,
             detail=f"error of the gradient {error:.4f}, of weights {off:.4f}",
-        )  # fmt: skip
+        )
 
 
 def _batches(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -115,25 +148,32 @@ def _batches(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]
     for r in range(entry.replicas):
         start = relu.initial(rng, entry.d, entry.k, m, "iid")
         known = relu.population_gradient(start.w, entry.k)
-        for n, gradient in enumerate(
-            relu.batch_gradients(rng, start.w, start.b, entry.batches, entry.k, None)
-        ):
+        for n, gradient in enumerate(relu.batch_gradients(rng, start.w, start.b, entry.batches, entry.k, None)):
             errors[r, n] = np.abs(gradient - known).max()
     slope = np.polyfit(np.log(entry.batches), np.log(errors).mean(0), 1)[0]
     few, many = entry.batches[0], entry.batches[-1]
     size = f"d = {entry.d}, k = {entry.k}, m = {m}, B = {few} to {many}, {entry.replicas} draws"
     bounds = np.array([relu.hoeffding(m, entry.d, batch, DELTA) for batch in entry.batches])
     yield row(
-        "claim-8.slope", "The largest error of a batch gradient (without a) falls as a power of the batch: exponent",
+        "claim-8.slope",
+        "The largest error of a batch gradient (without a) falls as a power of the batch: exponent",
         size,
-        float(slope), "within", -0.5, tolerance=0.05, source=CLAIM_8,
-    )  # fmt: skip
+        float(slope),
+        "within",
+        -0.5,
+        tolerance=0.05,
+        source=CLAIM_8,
+    )
     yield row(
-        "claim-8.bound", "It is at most sqrt(2 ln(2md/delta)/B), but with probability delta = 0.1: share of draws and "
-        "batches above it", size, float((errors > bounds).mean()) if np.isfinite(errors).all() else math.nan, "<=",
+        "claim-8.bound",
+        "It is at most sqrt(2 ln(2md/delta)/B), but with probability delta = 0.1: share of draws and batches above it",
+        size,
+        float((errors > bounds).mean()) if np.isfinite(errors).all() else math.nan,
+        "<=",
         DELTA,
-        source=CLAIM_8, detail=f"at B = {entry.batches[-1]}: {errors[:, -1].mean():.4f} against {bounds[-1]:.4f}",
-    )  # fmt: skip
+        source=CLAIM_8,
+        detail=f"at B = {entry.batches[-1]}: {errors[:, -1].mean():.4f} against {bounds[-1]:.4f}",
+    )
 
 
 def _correlations(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator[dict[str, Any]]:
@@ -150,41 +190,75 @@ def _correlations(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Ite
     yield row(
         "lemma-64.closed",
         "Correlations behind stage one with single coordinates are sums of influences: largest error",
-        _inputs(entry), largest(*off), "<=", EXACT, source=LEMMA_64,
-    )  # fmt: skip
-    yield row(
-        "lemma-64.odd", "The network behind stage one is odd: largest |f(x) + f(-x)|", _inputs(entry), largest(*odd),
+        _inputs(entry),
+        largest(*off),
         "<=",
-        EXACT, source=LEMMA_64, **decides("3", "Lemma 64, odd"),
-    )  # fmt: skip
-    yield row(
-        "lemma-64.even", "Its Fourier coefficients of even sets are 0: largest", _inputs(entry), largest(*even), "<=",
         EXACT,
-        source=LEMMA_64, **decides("3", "Lemma 64, odd"),
-    )  # fmt: skip
+        source=LEMMA_64,
+    )
     yield row(
-        "lemma-64.norm", "E f(x)^2 is at most of order d/k: largest ratio to d/k", _inputs(entry), largest(norms), "<=",
+        "lemma-64.odd",
+        "The network behind stage one is odd: largest |f(x) + f(-x)|",
+        _inputs(entry),
+        largest(*odd),
+        "<=",
+        EXACT,
+        source=LEMMA_64,
+        **decides("3", "Lemma 64, odd"),
+    )
+    yield row(
+        "lemma-64.even",
+        "Its Fourier coefficients of even sets are 0: largest",
+        _inputs(entry),
+        largest(*even),
+        "<=",
+        EXACT,
+        source=LEMMA_64,
+        **decides("3", "Lemma 64, odd"),
+    )
+    yield row(
+        "lemma-64.norm",
+        "E f(x)^2 is at most of order d/k: largest ratio to d/k",
+        _inputs(entry),
+        largest(norms),
+        "<=",
         1.0,
         source=LEMMA_64,
-    )  # fmt: skip
+    )
     inside, outside = relu.influences(d, k)
     ratio = relu.damping(d, k)
     yield row(
-        "lemma-64.pair", "A pair of neurons with b >= 0 has a correlation of at least 1/4k: least, times 4k",
-        f"d = {d}, k = {k}, all b", smallest(2 * inside[k - 1 :]) * 4 * k, ">=", 1.0, source=LEMMA_64,
-    )  # fmt: skip
+        "lemma-64.pair",
+        "A pair of neurons with b >= 0 has a correlation of at least 1/4k: least, times 4k",
+        f"d = {d}, k = {k}, all b",
+        smallest(2 * inside[k - 1 :]) * 4 * k,
+        ">=",
+        1.0,
+        source=LEMMA_64,
+    )
     yield row(
-        "lemma-64.outside.corrected", "Outside the support a pair's correlation is at most (1/k)(k-1)/(d-k), of order "
-        "1/d: largest ratio", f"d = {d}, k = {k}, all b", largest(2 * outside) / (ratio / k), "<=", 1.0,
+        "lemma-64.outside.corrected",
+        "Outside the support a pair's correlation is at most (1/k)(k-1)/(d-k), of order 1/d: largest ratio",
+        f"d = {d}, k = {k}, all b",
+        largest(2 * outside) / (ratio / k),
+        "<=",
+        1.0,
         source=LEMMA_64,
         **corrected("lemma-64-outside"),
-    )  # fmt: skip
+    )
     many = [2 * relu.influences(101, q)[1].max() * 101 * q for q in (2, 4, 8, 16)]
     yield row(
-        "lemma-64.outside.printed", "Outside the support a pair's correlation is at most of order 1/(kd): kd times the "
-        "largest, for k = 16 against k = 2", "d = 101, all b", many[-1] / many[0], ">=", 4.0, source=LEMMA_64,
-        detail="k = 2, 4, 8, 16: " + ", ".join(f"{value:.2f}" for value in many), **printed("lemma-64-outside"),
-    )  # fmt: skip
+        "lemma-64.outside.printed",
+        "Outside the support a pair's correlation is at most of order 1/(kd): kd times the "
+        "largest, for k = 16 against k = 2",
+        "d = 101, all b",
+        many[-1] / many[0],
+        ">=",
+        4.0,
+        source=LEMMA_64,
+        detail="k = 2, 4, 8, 16: " + ", ".join(f"{value:.2f}" for value in many),
+        **printed("lemma-64-outside"),
+    )
 
 
 def _aligned(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -192,12 +266,17 @@ def _aligned(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]
     for m in entry.widths:
         c = relu.correlations(relu.first_stage(relu.initial(rng, d, k, m, "aligned", (entry.replicas,))))
         yield row(
-            f"lemma-64.aligned-{m}", "From the aligned start that the proof takes, correlations inside the support are "
-            "at least 1/8k: least over replicas, times 8k", f"d = {d}, k = {k}, m = {m}, {entry.replicas} replicas",
-            smallest(c[:, :k]) * 8 * k, ">=", 1.0, source=LEMMA_64,
+            f"lemma-64.aligned-{m}",
+            "From the aligned start that the proof takes, correlations inside the support are "
+            "at least 1/8k: least over replicas, times 8k",
+            f"d = {d}, k = {k}, m = {m}, {entry.replicas} replicas",
+            smallest(c[:, :k]) * 8 * k,
+            ">=",
+            1.0,
+            source=LEMMA_64,
             detail=f"mean {c[:, :k].mean():.4f}, largest outside {np.abs(c[:, k:]).max():.4f}",
             **corrected("lemma-64-start"),
-        )  # fmt: skip
+        )
 
 
 def _printed_start(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -211,21 +290,41 @@ def _printed_start(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str
     known = relu.spread(d, k, m)
     size = f"d = {d}, k = {k}, m = {m}, {replicas} replicas"
     yield row(
-        "lemma-64.iid.printed", "From the printed start correlations inside the support are at least 1/8k: largest "
-        "mean |c_j| over replicas, times 8k", size, largest(inside) * 8 * k, "<=", 0.5, source=LEMMA_64,
+        "lemma-64.iid.printed",
+        "From the printed start correlations inside the support are at least 1/8k: largest "
+        "mean |c_j| over replicas, times 8k",
+        size,
+        largest(inside) * 8 * k,
+        "<=",
+        0.5,
+        source=LEMMA_64,
         **printed("lemma-64-start"),
-    )  # fmt: skip
+    )
     yield row(
-        "lemma-64.iid.corrected", "From the printed start they shrink as one over the root of m: mean |c_j| inside the "
-        "support against the closed form", size, float(np.mean(inside)) / known[0], "within", 1.0, tolerance=0.15,
-        source=LEMMA_64, detail=f"{known[0] * k * math.sqrt(m):.3f}/(k sqrt(m))", **corrected("lemma-64-start"),
-    )  # fmt: skip
+        "lemma-64.iid.corrected",
+        "From the printed start they shrink as one over the root of m: mean |c_j| inside the "
+        "support against the closed form",
+        size,
+        float(np.mean(inside)) / known[0],
+        "within",
+        1.0,
+        tolerance=0.15,
+        source=LEMMA_64,
+        detail=f"{known[0] * k * math.sqrt(m):.3f}/(k sqrt(m))",
+        **corrected("lemma-64-start"),
+    )
     yield row(
-        "lemma-64.iid-ratio", "From the printed start correlations inside and outside the support differ by "
-        "(d-k)/(k-1): closed form against that", f"d = {d}, k = {k}", known[0] / known[1] * relu.damping(d, k),
-        "within", 1.0,
-        tolerance=0.05, source=LEMMA_64, detail=f"measured {np.mean(inside) / np.mean(outside):.2f}",
-    )  # fmt: skip
+        "lemma-64.iid-ratio",
+        "From the printed start correlations inside and outside the support differ by "
+        "(d-k)/(k-1): closed form against that",
+        f"d = {d}, k = {k}",
+        known[0] / known[1] * relu.damping(d, k),
+        "within",
+        1.0,
+        tolerance=0.05,
+        source=LEMMA_64,
+        detail=f"measured {np.mean(inside) / np.mean(outside):.2f}",
+    )
 
 
 def _student(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator[dict[str, Any]]:
@@ -244,24 +343,45 @@ def _student(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator
         off.append(np.abs(gradient - c / 2))
         apart.append(np.ptp(gradient, axis=0))
     yield row(
-        "corollary-3.printed", "E f(x) Maj(x) x_i is c_i/2: largest difference against the largest c_i/2",
+        "corollary-3.printed",
+        "E f(x) Maj(x) x_i is c_i/2: largest difference against the largest c_i/2",
         _inputs(entry),
-        smallest(wrong), ">=", 0.9, source=COROLLARY_3, **printed("majority-mean"),
-    )  # fmt: skip
+        smallest(wrong),
+        ">=",
+        0.9,
+        source=COROLLARY_3,
+        **printed("majority-mean"),
+    )
     yield row(
-        "corollary-3.majority", "For a network that is odd E f(x) Maj(x) x_i is 0: largest", _inputs(entry),
+        "corollary-3.majority",
+        "For a network that is odd E f(x) Maj(x) x_i is 0: largest",
+        _inputs(entry),
         largest(*zero),
-        "<=", EXACT, source=COROLLARY_3, **corrected("majority-mean") | decides("3", "student's gradient"),
-    )  # fmt: skip
-    yield row(
-        "corollary-3.half", "E 1(<w, x> + b >= 0) f(x) x_j is c_j/2 for every w of signs and |b| < 1: largest error",
-        _inputs(entry), largest(*off), "<=", EXACT, source=STUDENT,
+        "<=",
+        EXACT,
+        source=COROLLARY_3,
         **corrected("majority-mean") | decides("3", "student's gradient"),
-    )  # fmt: skip
+    )
     yield row(
-        "corollary-3.same", "All neurons of a student see the same pattern: largest difference between two",
-        _inputs(entry), largest(*apart), "<=", EXACT, source=STUDENT, **decides("3", "student's gradient"),
-    )  # fmt: skip
+        "corollary-3.half",
+        "E 1(<w, x> + b >= 0) f(x) x_j is c_j/2 for every w of signs and |b| < 1: largest error",
+        _inputs(entry),
+        largest(*off),
+        "<=",
+        EXACT,
+        source=STUDENT,
+        **corrected("majority-mean") | decides("3", "student's gradient"),
+    )
+    yield row(
+        "corollary-3.same",
+        "All neurons of a student see the same pattern: largest difference between two",
+        _inputs(entry),
+        largest(*apart),
+        "<=",
+        EXACT,
+        source=STUDENT,
+        **decides("3", "student's gradient"),
+    )
 
 
 def _second(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator[dict[str, Any]]:
@@ -269,14 +389,16 @@ def _second(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator[
     y = relu.parity(x, entry.k)
     example = 2 * y + x[:, 0]
     yield row(
-        "corollary-4.example", "f = 2y + x_1 has no hinge loss, and its correlation with x_1 is not below it: "
-        "correlation less loss", f"d = {entry.d}, k = {entry.k}, all inputs",
-        float((example * x[:, 0]).mean() - np.maximum(0, 1 - example * y).mean()), ">=", 0.5, source=COROLLARY_4,
+        "corollary-4.example",
+        "f = 2y + x_1 has no hinge loss, and its correlation with x_1 is not below it: correlation less loss",
+        f"d = {entry.d}, k = {entry.k}, all inputs",
+        float((example * x[:, 0]).mean() - np.maximum(0, 1 - example * y).mean()),
+        ">=",
+        0.5,
+        source=COROLLARY_4,
         **printed("corollary-4-output"),
-    )  # fmt: skip
-    starts = relu.first_stage(
-        relu.initial(rng, entry.d, entry.k, entry.wide_second, "iid", (entry.replicas,))
     )
+    starts = relu.first_stage(relu.initial(rng, entry.d, entry.k, entry.wide_second, "iid", (entry.replicas,)))
     curve = relu.second_stage(rng, starts, entry.steps, entry.rate, max(entry.steps // 20, 1), 1024)
     f = relu.Network(starts.w, starts.b, curve.a, entry.k)(x)
     hinge = np.maximum(0, 1 - f * y).mean(1)
@@ -290,21 +412,38 @@ def _second(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator[
     raw = most(f)
     detail = f"hinge loss {hinge.min():.3f} to {hinge.max():.3f}, raw correlations {raw.min():.3f} to {raw.max():.3f}"
     yield row(
-        "corollary-4.clipped", "Outputs cut off at -1 and 1 have correlations with single coordinates of at most the "
-        "hinge loss: largest excess", size, largest(most(np.clip(f, -1, 1)) - hinge), "<=", EXACT, source=COROLLARY_4,
-        detail=detail, **corrected("corollary-4-output"),
-    )  # fmt: skip
+        "corollary-4.clipped",
+        "Outputs cut off at -1 and 1 have correlations with single coordinates of at most the "
+        "hinge loss: largest excess",
+        size,
+        largest(most(np.clip(f, -1, 1)) - hinge),
+        "<=",
+        EXACT,
+        source=COROLLARY_4,
+        detail=detail,
+        **corrected("corollary-4-output"),
+    )
     yield row(
         "corollary-4.hard",
         "Signs of outputs have correlations of at most twice the share of wrong ones: largest excess",
-        size, largest(most(np.where(f > 0, 1.0, -1.0)) - 2 * wrong + 0 * hinge), "<=", EXACT, source=COROLLARY_4,
-        detail=f"wrong: {wrong.min():.4f} to {wrong.max():.4f}", **corrected("corollary-4-output"),
-    )  # fmt: skip
+        size,
+        largest(most(np.where(f > 0, 1.0, -1.0)) - 2 * wrong + 0 * hinge),
+        "<=",
+        EXACT,
+        source=COROLLARY_4,
+        detail=f"wrong: {wrong.min():.4f} to {wrong.max():.4f}",
+        **corrected("corollary-4-output"),
+    )
     yield row(
-        "corollary-4.labels", "Signs without an error, which are the labels, have none: largest correlation",
+        "corollary-4.labels",
+        "Signs without an error, which are the labels, have none: largest correlation",
         _inputs(entry),
-        largest(np.abs(y @ x / len(x))), "<=", 0, source=COROLLARY_4, **corrected("corollary-4-output"),
-    )  # fmt: skip
+        largest(np.abs(y @ x / len(x))),
+        "<=",
+        0,
+        source=COROLLARY_4,
+        **corrected("corollary-4-output"),
+    )
 
 
 def _batch_formula() -> Iterator[dict[str, Any]]:
@@ -315,8 +454,14 @@ def _batch_formula() -> Iterator[dict[str, Any]]:
         slope = float(np.polyfit(np.log(sizes), np.log(zeta**power), 1)[0])
         made = printed if form == "printed" else corrected
         yield row(
-            f"lemma-65.batch.{form}", f"|zeta_(k-1)|^{power} grows as d^(k-1), which the last lines of Lemma 65 and "
-            "Corollary 5 have in its place: exponent", f"k = {k}, d = {sizes[0]} to {sizes[-1]}", slope,
-            "beyond" if form == "printed" else "within", k - 1.0, tolerance=0.1, source=LEMMA_65,
+            f"lemma-65.batch.{form}",
+            f"|zeta_(k-1)|^{power} grows as d^(k-1), which the last lines of Lemma 65 and "
+            "Corollary 5 have in its place: exponent",
+            f"k = {k}, d = {sizes[0]} to {sizes[-1]}",
+            slope,
+            "beyond" if form == "printed" else "within",
+            k - 1.0,
+            tolerance=0.1,
+            source=LEMMA_65,
             **made("lemma-65-batch"),
-        )  # fmt: skip
+        )

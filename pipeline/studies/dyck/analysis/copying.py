@@ -31,15 +31,7 @@ from pipeline.studies.dyck.measures.model import (
     padded,
     patterns,
 )
-from pipeline.studies.dyck.names import (
-    ALL_QUERIES,
-    CURRENT,
-    LIFTS_READ,
-    MISLEADING_BELOW,
-    PROBE,
-    SAME,
-    UNIFORM_MODE,
-)
+from pipeline.studies.dyck.names import ALL_QUERIES, CURRENT, LIFTS_READ, MISLEADING_BELOW, PROBE, SAME, UNIFORM_MODE
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -68,14 +60,10 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
         return rows.tables_of(context, parts, found)
 
 
-def _of_run(
-    context: Inputs, model: Model, datasets: dict[str, pl.DataFrame], found: Measurements
-) -> rows.Rows:
+def _of_run(context: Inputs, model: Model, datasets: dict[str, pl.DataFrame], found: Measurements) -> rows.Rows:
     """Return rows of ``class_lift``, ``ablation`` and ``copy_maps`` of a run that copies, of all replicas that did not
     diverge, and measure its comparisons; nothing of other runs, and none without held-out strings of its language."""
-    strings = {
-        split: part.sort("seq_id") for split, part in of_language(datasets, model.k, model.depth).items()
-    }
+    strings = {split: part.sort("seq_id") for split, part in of_language(datasets, model.k, model.depth).items()}
     if model.split != COPY or HELD_OUT_COPY not in strings:
         return {}
     trained, (kept, _) = context.model(model.run), model.kept(learned=False)
@@ -117,9 +105,7 @@ class ClassMass:
         return ClassMass(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
-def class_mass(
-    pattern_RxBxHxNxN: Float[Tensor, "R B H N N"], tokens_BxN: Int[Tensor, "B N"], k: int
-) -> ClassMass:
+def class_mass(pattern_RxBxHxNxN: Float[Tensor, "R B H N N"], tokens_BxN: Int[Tensor, "B N"], k: int) -> ClassMass:
     """Return the sums behind the lifts (DYCK-A6), in float64, of strings of one length with tokens 0..2k."""
     n = tokens_BxN.shape[1]
     token_BxNxC = tokens_BxN[..., None] == torch.arange(2 * k + 1)
@@ -138,9 +124,7 @@ def class_mass(
     return ClassMass(total(pattern_RxBxHxNxN), total(uniform)[0, 0], queries_BxNxQ.sum((0, 1)).round().long())
 
 
-def _lifts(
-    ensemble: transformer.Ensemble, model: Model, frame: pl.DataFrame, kept: NDArray[np.int64]
-) -> pl.DataFrame:
+def _lifts(ensemble: transformer.Ensemble, model: Model, frame: pl.DataFrame, kept: NDArray[np.int64]) -> pl.DataFrame:
     names = patterns(ensemble)
 
     def batch(tokens_BxN: NDArray[np.int8], ids: Tensor) -> list[ClassMass]:
@@ -178,9 +162,7 @@ def _lifts(
 def _interpretable(lifts: pl.DataFrame) -> pl.DataFrame:
     """Return whether the lift of some bracket, over all queries, is far from 1, by replica, layer and head."""
     low, high = LIFTS_READ
-    brackets = lifts.filter(
-        pl.col("query_class") == ALL_QUERIES, ~pl.col("key_class").is_in(["start", CURRENT, SAME])
-    )
+    brackets = lifts.filter(pl.col("query_class") == ALL_QUERIES, ~pl.col("key_class").is_in(["start", CURRENT, SAME]))
     read = ((pl.col("lift") <= low) | (pl.col("lift") >= high)).any()
     return brackets.group_by("replica", "layer", "head").agg(read.alias("interpretable"))
 
@@ -202,14 +184,12 @@ def _ablation(
             for mode in MODES:
                 after, _ = copy_accuracy(ensemble, model, frame, {name: replaced(mode, head)})
                 metadata = {"run": model.run, "replica": kept, "layer": layer + 1, "head": head, "mode": mode}
-                rows.append(
-                    pl.DataFrame(metadata | {"acc_before": before.numpy(), "acc_after": after.numpy()})
-                )
+                rows.append(pl.DataFrame(metadata | {"acc_before": before.numpy(), "acc_after": after.numpy()}))
     table = pl.concat(rows).with_columns(n_positions=positions)
     little = (pl.col("acc_after") - pl.col("acc_before")).abs() < MISLEADING_BELOW
-    return table.join(
-        interpretable, on=["replica", "layer", "head"], how="left", maintain_order="left"
-    ).with_columns(misleading=pl.col("interpretable") & little)
+    return table.join(interpretable, on=["replica", "layer", "head"], how="left", maintain_order="left").with_columns(
+        misleading=pl.col("interpretable") & little
+    )
 
 
 def replaced(mode: str, head: int) -> transformer.Hook:
@@ -247,14 +227,9 @@ def _read(model: Model, frame: pl.DataFrame) -> Iterator[tuple[NDArray[np.int8],
 
 
 def _forward(
-    ensemble: transformer.Ensemble,
-    ids: Tensor,
-    record: Collection[str] = (),
-    hooks: Hooks = transformer.NO_HOOKS,
+    ensemble: transformer.Ensemble, ids: Tensor, record: Collection[str] = (), hooks: Hooks = transformer.NO_HOOKS
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    return transformer.forward(
-        ensemble.spec, ensemble.params, ensemble.table, ids, record=record, hooks=hooks
-    )
+    return transformer.forward(ensemble.spec, ensemble.params, ensemble.table, ids, record=record, hooks=hooks)
 
 
 def _maps(

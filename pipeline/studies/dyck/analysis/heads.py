@@ -24,15 +24,7 @@ from pipeline.languages import dyck
 from pipeline.models.transformer import decoder as transformer
 from pipeline.studies.dyck.comparisons import HEAD_RANK
 from pipeline.studies.dyck.measures import comparisons, metrics, rows
-from pipeline.studies.dyck.measures.model import (
-    IN_DISTRIBUTION,
-    Model,
-    inputs,
-    measure,
-    of_language,
-    padded,
-    patterns,
-)
+from pipeline.studies.dyck.measures.model import IN_DISTRIBUTION, Model, inputs, measure, of_language, padded, patterns
 from pipeline.studies.dyck.names import HEADS
 
 if TYPE_CHECKING:
@@ -54,9 +46,7 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
         return rows.tables_of(context, parts, found)
 
 
-def _of_run(
-    context: Inputs, model: Model, datasets: dict[str, pl.DataFrame], found: Measurements
-) -> rows.Rows:
+def _of_run(context: Inputs, model: Model, datasets: dict[str, pl.DataFrame], found: Measurements) -> rows.Rows:
     """Return rows of ``head_importance`` of the run `HEADS`, and measure its comparisons; nothing of others, nor
     without its held-out data."""
     held_out = of_language(datasets, model.k, model.depth).get(IN_DISTRIBUTION[model.split])
@@ -68,12 +58,8 @@ def _of_run(
     data = context.dataset(knobs.finetune_dataset).filter(lang_k=model.k, lang_D=model.depth)
     further = finetuned(heads, entry, data, knobs.finetune_steps, knobs.finetune_rate * entry["lr"], rng)
     # (replicas, heads and at last none of them)
-    fixed, adapted = (
-        _accuracy(each, entry, held_out).view(len(kept), -1).numpy() for each in (heads, further)
-    )
-    index, layer, head = (
-        each.ravel() for each in np.indices((len(kept), heads.spec.layers, heads.spec.heads))
-    )
+    fixed, adapted = (_accuracy(each, entry, held_out).view(len(kept), -1).numpy() for each in (heads, further))
+    index, layer, head = (each.ravel() for each in np.indices((len(kept), heads.spec.layers, heads.spec.heads)))
     table = pl.DataFrame(
         {
             "run": model.run,
@@ -130,12 +116,7 @@ def without_each_head(ensemble: transformer.Ensemble, kept: NDArray[np.int64]) -
 
 
 def finetuned(
-    heads: Heads,
-    entry: dict[str, Any],
-    frame: pl.DataFrame,
-    steps: int,
-    rate: float,
-    rng: np.random.Generator,
+    heads: Heads, entry: dict[str, Any], frame: pl.DataFrame, steps: int, rate: float, rng: np.random.Generator
 ) -> Heads:
     """Return ``heads`` after ``steps`` more of the training that ``entry`` (of a run on tokens) describes:
     its loss, data and batch size, with a learning rate that falls from ``rate`` to 0; all models see the same
@@ -179,7 +160,5 @@ def _ranks(model: Model, table: pl.DataFrame, importance: str) -> NDArray[np.flo
     model, which are not independent of each other."""
     ranks = np.full(model.replicas, np.nan)
     for (replica,), heads in table.group_by("replica"):
-        ranks[replica] = intervals.spearman(
-            *(heads[name].to_numpy() for name in (importance, "stack_argmax"))
-        )
+        ranks[replica] = intervals.spearman(*(heads[name].to_numpy() for name in (importance, "stack_argmax")))
     return ranks

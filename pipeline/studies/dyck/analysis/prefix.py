@@ -16,14 +16,7 @@ from pipeline.kit.streams import one_thread
 from pipeline.studies.dyck.comparisons import VIOLATION_BY_LENGTH
 from pipeline.studies.dyck.measures import comparisons, metrics, rows
 from pipeline.studies.dyck.measures.model import Model, measure
-from pipeline.studies.dyck.names import (
-    FAMILIES,
-    FAMILY_RUNS,
-    PREFIX,
-    PREFIX_LENGTHS,
-    PREFIX_MINIMAL,
-    PROBE,
-)
+from pipeline.studies.dyck.names import FAMILIES, FAMILY_RUNS, PREFIX, PREFIX_LENGTHS, PREFIX_MINIMAL, PROBE
 
 if TYPE_CHECKING:
     from pipeline.kit.inputs import Inputs
@@ -48,9 +41,7 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
         comparisons.variation_ratios(context, found, models)
         comparisons.arms(found, models, PREFIX, context.settings.confidence)
         for length, run in PREFIX_LENGTHS.items():
-            if (
-                run in models
-            ):  # the mean balance violation after training on prefixes of one length (Theorem 3)
+            if run in models:  # the mean balance violation after training on prefixes of one length (Theorem 3)
                 violation = models[run].balance[0]["beta"].to_numpy()
                 comparisons.add(found, VIOLATION_BY_LENGTH[length], (models[run], violation))
         for start in (False, True):

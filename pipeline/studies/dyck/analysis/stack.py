@@ -29,15 +29,7 @@ from pipeline.kit.intervals import Interval
 from pipeline.kit.streams import one_thread
 from pipeline.studies.dyck.comparisons import EFFECTS, ON_SENTENCES
 from pipeline.studies.dyck.measures import comparisons, metrics, rows
-from pipeline.studies.dyck.measures.model import (
-    FORWARD,
-    Model,
-    inputs,
-    measure,
-    of_language,
-    padded,
-    patterns,
-)
+from pipeline.studies.dyck.measures.model import FORWARD, Model, inputs, measure, of_language, padded, patterns
 from pipeline.studies.dyck.names import (
     ALL_CELLS,
     FACTORS,
@@ -115,9 +107,7 @@ def _on_sentences(context: Inputs, model: Model, datasets: dict[str, pl.DataFram
     name = patterns(ensemble)[-1]
     ids = inputs(tokens, model.entry, model.depth, start=True)
     with torch.inference_mode():
-        _, recorded = FORWARD[type(ensemble.spec)](
-            ensemble.spec, ensemble.params, ensemble.table, ids, record=[name]
-        )
+        _, recorded = FORWARD[type(ensemble.spec)](ensemble.spec, ensemble.params, ensemble.table, ids, record=[name])
     return _of_kept(model, metrics.stack_score(recorded[name], tokens).stack_argmax[:, 0].numpy())
 
 
@@ -177,9 +167,7 @@ def _effects(
             here = any(cell in cells for pair in pairs for cell in pair)
             if found is not None and scope == ALL_CELLS and here:
                 found.put(EFFECTS[factor], effect)
-            yield from _effect_row(
-                context, (factor, str(low), str(high), scope + kind), pairs, scores, effect
-            )
+            yield from _effect_row(context, (factor, str(low), str(high), scope + kind), pairs, scores, effect)
     longer = [((*cell[:-1], lengths[-1]), cell) for cell in LONGER_CELLS]
     longer = [
         (first, second)
@@ -198,10 +186,7 @@ def _mean(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _effect(
-    context: Inputs,
-    cells: dict[Cell, Model],
-    scores: dict[Cell, NDArray[np.float64]],
-    pairs: list[tuple[Cell, Cell]],
+    context: Inputs, cells: dict[Cell, Model], scores: dict[Cell, NDArray[np.float64]], pairs: list[tuple[Cell, Cell]]
 ) -> Interval:
     """Return the mean over ``pairs`` of cells of the second's mean score minus the first's, with its interval over
     units; without a value if some cell has no models."""
@@ -219,9 +204,7 @@ def _effect(
     for _, alike in groupby(sorted(weights, key=stream), key=stream):
         members = list(alike)
         size = max(len(scores[cell]) for cell in members)
-        columns = [
-            np.pad(scores[cell], (0, size - len(scores[cell])), constant_values=np.nan) for cell in members
-        ]
+        columns = [np.pad(scores[cell], (0, size - len(scores[cell])), constant_values=np.nan) for cell in members]
         strata.append(np.stack(columns, 1))
         factors.append(np.array([weights[cell] for cell in members]))
 

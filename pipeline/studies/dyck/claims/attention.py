@@ -9,12 +9,7 @@ from pipeline.kit import evidence
 from pipeline.kit.conditions import above, at_least, at_most, below, within
 from pipeline.kit.evidence import gate
 from pipeline.kit.verdicts import Gate, Published
-from pipeline.studies.dyck.claims.common import (
-    APPENDIX_C_7,
-    APPENDIX_D_2,
-    RANDOM_MAPS,
-    SECTION_4_1,
-)
+from pipeline.studies.dyck.claims.common import APPENDIX_C_7, APPENDIX_D_2, RANDOM_MAPS, SECTION_4_1
 from pipeline.studies.dyck.comparisons import (
     ACCURACY,
     EFFECTS,
@@ -164,13 +159,23 @@ def minimal(context: Results) -> Iterator[Gate]:
     for start in (False, True):
         variant = _variant(start)
         yield gate(
-            context, "7", f"{name}, {variant}", VARIATION[MINIMAL, start], below(MINIMAL_BELOW), SECTION_4_1,
+            context,
+            "7",
+            f"{name}, {variant}",
+            VARIATION[MINIMAL, start],
+            below(MINIMAL_BELOW),
+            SECTION_4_1,
             published=PUBLISHED_VARIATION[MINIMAL],
-        )  # fmt: skip
+        )
         yield gate(
-            context, "7", f"{name} over {other}, {variant}", VARIATION_RATIO[MINIMAL, STANDARD, start],
-            below(RATIO_BELOW), SECTION_4_1, published=ratio,
-        )  # fmt: skip
+            context,
+            "7",
+            f"{name} over {other}, {variant}",
+            VARIATION_RATIO[MINIMAL, STANDARD, start],
+            below(RATIO_BELOW),
+            SECTION_4_1,
+            published=ratio,
+        )
 
 
 def prefix_ratio(context: Results) -> Iterator[Gate]:
@@ -180,10 +185,15 @@ def prefix_ratio(context: Results) -> Iterator[Gate]:
     for run in (PREFIX_STANDARD, PREFIX_STANDARD_ALL):
         for start in (False, True):
             yield gate(
-                context, "22", f"{PREFIX_MODELS[run]}, {_variant(start)}",
-                VARIATION_RATIO[run, PREFIX_MINIMAL, start], at_least(PREFIX_RATIO), APPENDIX_D_2,
-                published=published, size_needed="paper",
-            )  # fmt: skip
+                context,
+                "22",
+                f"{PREFIX_MODELS[run]}, {_variant(start)}",
+                VARIATION_RATIO[run, PREFIX_MINIMAL, start],
+                at_least(PREFIX_RATIO),
+                APPENDIX_D_2,
+                published=published,
+                size_needed="paper",
+            )
 
 
 def _variant(start: bool) -> str:

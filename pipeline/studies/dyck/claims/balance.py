@@ -9,14 +9,7 @@ from pipeline.kit.conditions import above, below
 from pipeline.kit.evidence import gate
 from pipeline.kit.verdicts import Gate
 from pipeline.studies.dyck.claims.common import APPENDIX_D_2, SECTION_4_2
-from pipeline.studies.dyck.comparisons import (
-    ACCURACIES,
-    GAINED,
-    RANK,
-    RANK_WITHIN,
-    VIOLATION_RATIO,
-    VIOLATION_SHIFT,
-)
+from pipeline.studies.dyck.comparisons import ACCURACIES, GAINED, RANK, RANK_WITHIN, VIOLATION_RATIO, VIOLATION_SHIFT
 from pipeline.studies.dyck.names import COMPLETE, PREFIX
 
 if TYPE_CHECKING:

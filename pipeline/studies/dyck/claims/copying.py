@@ -15,10 +15,7 @@ from schemas.claims import FLOOR
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
 
-FIGURES_4_6, FIGURE_5 = (
-    "Wen et al. 2023, appendix B.1, Figures 4 and 6",
-    "Wen et al. 2023, appendix B.1, Figure 5",
-)
+FIGURES_4_6, FIGURE_5 = ("Wen et al. 2023, appendix B.1, Figures 4 and 6", "Wen et al. 2023, appendix B.1, Figure 5")
 DEEP_ACCURATE, SHALLOW_ACCURATE = 0.96, 0.9
 
 

@@ -42,9 +42,7 @@ def table_1(context: Results) -> Iterator[Gate]:
             yield _layer_ratio(context, "13", f"{cell_name(*cell)}: layer 3 over 2", cell, 1.0)
 
 
-def _layer_rules(
-    layer: int, published: float
-) -> Iterator[tuple[str, tuple[str, str], tuple[Condition, ...]]]:
+def _layer_rules(layer: int, published: float) -> Iterator[tuple[str, tuple[str, str], tuple[Condition, ...]]]:
     """Yield what is asked of a layer: end of the gate's name, the scales from which effect and size can be judged, and
     conditions, the first beside random maps."""
     if layer == 1:
@@ -65,16 +63,17 @@ def last_layer(context: Results) -> Iterator[Gate]:
 
 
 def _layer_ratio(
-    context: Results,
-    claim: str,
-    name: str,
-    cell: tuple[int, int, int],
-    bound: float,
-    size_needed: str = "quick",
+    context: Results, claim: str, name: str, cell: tuple[int, int, int], bound: float, size_needed: str = "quick"
 ) -> Gate:
     _, (middle, _), (last, _) = PUBLISHED_TABLE_1[cell]
     published = Published(last / middle, derivation=f"{last:g} / {middle:g}")
     return gate(
-        context, claim, name, LAYER_RATIO[cell], above(bound), TABLE_1_SOURCE, published=published,
+        context,
+        claim,
+        name,
+        LAYER_RATIO[cell],
+        above(bound),
+        TABLE_1_SOURCE,
+        published=published,
         size_needed=size_needed,
-    )  # fmt: skip
+    )

@@ -62,15 +62,11 @@ def gates(theory: pl.DataFrame) -> Iterator[Gate]:
         for part in rows["part"].unique(maintain_order=True).to_list():
             about = [statement for beginning, statement in statements.items() if part.startswith(beginning)]
             if len(about) != 1:
-                raise SandglassError(
-                    f"claim {claim}: theory checks belong to a part {part!r}, which no gate judges"
-                )
+                raise SandglassError(f"claim {claim}: theory checks belong to a part {part!r}, which no gate judges")
             yield _gate(theory, checks, claim, part, about[0])
 
 
-def _gate(
-    theory: pl.DataFrame, checks: dict[str, dict[str, Any]], claim: str, part: str, about: Statement
-) -> Gate:
+def _gate(theory: pl.DataFrame, checks: dict[str, dict[str, Any]], claim: str, part: str, about: Statement) -> Gate:
     """Return the gate of one part. Where several instances of one statement were checked, their largest decides."""
     rows = theory.filter(claim=claim, part=part)
     row = rows.row(0, named=True)
@@ -83,8 +79,7 @@ def _gate(
         return replace(gate, measured=found, conditions=at_most(rows["bound"].min()))  # type: ignore[arg-type]
     if about.sloped and gate.measured is not None:
         lo, hi = (
-            theory.filter(group=f"{end} end of the {row['group']}")["measured"].item()
-            for end in ("lower", "upper")
+            theory.filter(group=f"{end} end of the {row['group']}")["measured"].item() for end in ("lower", "upper")
         )
         return replace(gate, measured=replace(gate.measured, lo=lo, hi=hi))
     return gate

@@ -38,11 +38,7 @@ FIGURE_2 = [
     (MINIMAL_ANGLE, 0, "embedding (17) (M6)"),
     (MINIMAL_SUM, 0, "embedding (16) (M5)"),
 ]
-MODEL_LABELS = {
-    STANDARD: "standard (M1)",
-    LINEAR: "linear position code (M2)",
-    MINIMAL: "minimal first layer (M4)",
-}
+MODEL_LABELS = {STANDARD: "standard (M1)", LINEAR: "linear position code (M2)", MINIMAL: "minimal first layer (M4)"}
 RANDOM = "random causal maps"
 OURS, CLOSED_FORM, PUBLISHED = "this reproduction", "closed form", "published"
 ABOVE = -18  # pixels: published values stand above the bar they belong to
@@ -76,12 +72,7 @@ def variation(context: Results) -> Figure:
     The paper does not say whether its maps include the start token: the published values stand in both panels.
     """
     table = context.table("variation").filter(
-        pl.col("last_layer"),
-        pl.col("run").is_in(list(MODEL_LABELS)),
-        probe_split=PROBE,
-        seq_id=0,
-        head=0,
-        causal=True,
+        pl.col("last_layer"), pl.col("run").is_in(list(MODEL_LABELS)), probe_split=PROBE, seq_id=0, head=0, causal=True
     )
     random = context.theory().filter(group=PUBLISHED_RANDOM)["bound"].to_list()
     data = _variation_data(table, random[0] if random else None)
@@ -106,16 +97,11 @@ def variation(context: Results) -> Figure:
     published = base.transform_filter(alt.datum.source == PUBLISHED).encode(x=x)
     number = alt.Text("value:Q", format=".2f")
     layers = alt.layer(
-        bars.mark_bar(height=20).encode(
-            x=x, color=colour, tooltip=["model:N", "value:Q", "n:Q", "interval:N"]
-        ),
+        bars.mark_bar(height=20).encode(x=x, color=colour, tooltip=["model:N", "value:Q", "n:Q", "interval:N"]),
         *where_measured(
             data,
             ours.mark_rule(strokeWidth=1.5).encode(x="lo:Q", x2="hi:Q"),
-            *(
-                ours.mark_tick(size=9, thickness=1.5, color="black").encode(x=f"{end}:Q")
-                for end in ("lo", "hi")
-            ),
+            *(ours.mark_tick(size=9, thickness=1.5, color="black").encode(x=f"{end}:Q") for end in ("lo", "hi")),
         ),
         bars.mark_text(align="left", dx=6).encode(x="label_at:Q", text=number),
         published.mark_point(filled=True, opacity=1, size=80, yOffset=ABOVE, color=charts.VERMILLION).encode(
@@ -144,9 +130,7 @@ def _variation_data(table: pl.DataFrame, published_random: float | None) -> pl.D
         }
         rows.append(labels | numbers | {"source": OURS})
         rows.append(labels | {"value": PUBLISHED_VARIATION[row["run"]], "source": PUBLISHED})
-    for panel, baseline in {
-        _panel(row): row["random_baseline"] for row in table.iter_rows(named=True)
-    }.items():
+    for panel, baseline in {_panel(row): row["random_baseline"] for row in table.iter_rows(named=True)}.items():
         rows.append({"panel": panel, "model": RANDOM, "value": baseline, "source": CLOSED_FORM})
         if published_random is not None:
             rows.append({"panel": panel, "model": RANDOM, "value": published_random, "source": PUBLISHED})
@@ -159,8 +143,7 @@ def _variation_data(table: pl.DataFrame, published_random: float | None) -> pl.D
 def _variation_words(data: pl.DataFrame) -> str:
     """Describe the figure in words, for those who cannot see it."""
     summaries = [
-        f"{panel[0]}: "
-        + ", ".join(f"{row['model']} {number(row['value'])}" for row in rows.iter_rows(named=True))
+        f"{panel[0]}: " + ", ".join(f"{row['model']} {number(row['value'])}" for row in rows.iter_rows(named=True))
         for panel, rows in data.filter(pl.col("source") != PUBLISHED).group_by("panel", maintain_order=True)
     ]
     return (
@@ -205,10 +188,7 @@ def exact_solvers(context: Results) -> Figure:
         rows, schema={"what": pl.String, "kind": pl.String} | dict.fromkeys(("value", "lo", "hi"), pl.Float64)
     ).with_columns(label_at=pl.coalesce("hi", "value"))
     y = alt.Y(
-        "what:N",
-        sort=data["what"].to_list(),
-        title=None,
-        axis=alt.Axis(ticks=False, domain=False, labelLimit=200),
+        "what:N", sort=data["what"].to_list(), title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=200)
     )
     x = alt.X("value:Q", title="attention variation, mean ‖A − B‖² over pairs of models")
     kinds = alt.Scale(domain=[EXACT, TRAINED, RANDOM], range=[charts.GREEN, charts.SKY, charts.GREY])
@@ -217,9 +197,7 @@ def exact_solvers(context: Results) -> Figure:
         color=alt.Color("kind:N", title=None, scale=kinds, legend=alt.Legend(orient="bottom"))
     )
     intervals = base.mark_rule(strokeWidth=1.5).encode(x="lo:Q", x2="hi:Q")
-    numbers = base.mark_text(align="left", dx=5).encode(
-        x="label_at:Q", text=alt.Text("value:Q", format=".2f")
-    )
+    numbers = base.mark_text(align="left", dx=5).encode(x="label_at:Q", text=alt.Text("value:Q", format=".2f"))
     title = alt.TitleParams(
         "How much attention may vary among models that are never wrong",
         subtitle=[
@@ -229,12 +207,8 @@ def exact_solvers(context: Results) -> Figure:
         ],
     )
     summary = ", ".join(f"{row['what']} {number(row['value'])}" for row in data.iter_rows(named=True))
-    words = (
-        f"Attention variation of exact solvers, trained models and random maps: {summary or 'none measured'}."
-    )
-    chart = alt.layer(bars, *where_measured(data, intervals), numbers).properties(
-        width=400, height=alt.Step(28)
-    )
+    words = f"Attention variation of exact solvers, trained models and random maps: {summary or 'none measured'}."
+    chart = alt.layer(bars, *where_measured(data, intervals), numbers).properties(width=400, height=alt.Step(28))
     return chart.properties(title=title, description=words), data
 
 

@@ -25,9 +25,7 @@ ARM_COLOURS = {"standard": charts.VERMILLION, "contrastive": charts.BLUE}
 ACCURACIES = {"acc_close": "share of closers predicted", "acc_thr80": "share of positions sure of the closer"}
 
 
-def log_domain(
-    data: pl.DataFrame, low: str, highs: list[str], least: tuple[float, float]
-) -> tuple[float, float]:
+def log_domain(data: pl.DataFrame, low: str, highs: list[str], least: tuple[float, float]) -> tuple[float, float]:
     """Return the ends of a logarithmic axis that ``least`` and every value fit on, with its interval down to a
     hundredth of it."""
     value = pl.col("value")
@@ -81,9 +79,9 @@ def maps(
     ]
     rows = [alt.hconcat(*charts_[i : i + 2], spacing=40) for i in range(0, len(charts_), 2)]
     figure = alt.vconcat(*rows, spacing=26).resolve_scale(color="shared")
-    return figure.properties(
-        title=alt.TitleParams(title, subtitle=subtitle), description=description
-    ), pl.concat(frames)
+    return figure.properties(title=alt.TitleParams(title, subtitle=subtitle), description=description), pl.concat(
+        frames
+    )
 
 
 def map_data(weights: pl.DataFrame, panel: str, text: str = PROBE_TEXT) -> pl.DataFrame:
@@ -143,11 +141,7 @@ def fill(colour: alt.Color) -> alt.Fill:
     """Return how points of models are filled (`with_fill`): in their ``colour``, or white; both have one legend."""
     white = {"test": "!datum.filled", "value": "white"}
     return alt.Fill(
-        colour["shorthand"],
-        title=colour["title"],
-        scale=colour["scale"],
-        legend=colour["legend"],
-        condition=white,
+        colour["shorthand"], title=colour["title"], scale=colour["scale"], legend=colour["legend"], condition=white
     )
 
 
@@ -194,14 +188,9 @@ def _scatter_panel(data: pl.DataFrame, ranks: pl.DataFrame, accuracy: str, runs:
         scale=alt.Scale(domain=arms, range=[ARM_COLOURS[arm] for arm in arms]),
         legend=alt.Legend(orient="bottom"),
     )
-    shape = alt.Shape(
-        "arm:N", title="training", scale=alt.Scale(domain=arms, range=["circle", "triangle-up"])
-    )
+    shape = alt.Shape("arm:N", title="training", scale=alt.Scale(domain=arms, range=["circle", "triangle-up"]))
     x = alt.X(
-        "beta:Q",
-        title="balance violation β, mean |S| / P",
-        scale=alt.Scale(zero=True),
-        axis=alt.Axis(tickCount=4),
+        "beta:Q", title="balance violation β, mean |S| / P", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=4)
     )
     y = alt.Y(f"{accuracy}:Q", title=ACCURACIES[accuracy], scale=alt.Scale(zero=False, nice=True))
     base = alt.Chart(data)
@@ -220,16 +209,11 @@ def _ranks(context: Results, trained: str, name: str) -> pl.DataFrame:
     """Return the correlations with an accuracy: of each arm, within both, and of both pooled."""
     asked = {arm: RANK[trained, arm, name] for arm in ARMS[trained]}
     asked |= {"within both": RANK_WITHIN[trained, name], "both pooled": RANK_POOLED[trained, name]}
-    return comparisons.read(context, asked.values()).with_columns(
-        label=pl.Series(list(asked), dtype=pl.String)
-    )
+    return comparisons.read(context, asked.values()).with_columns(label=pl.Series(list(asked), dtype=pl.String))
 
 
 def _rank_lines(ranks: pl.DataFrame) -> list[str]:
     """Return each correlation and its interval."""
     rows = ranks.filter(pl.col("state") != NOT_RUN).iter_rows(named=True)
-    lines = [
-        f"{row['label']}: ρ = {number(row['value'])} [{number(row['lo'])}, {number(row['hi'])}]"
-        for row in rows
-    ]
+    lines = [f"{row['label']}: ρ = {number(row['value'])} [{number(row['lo'])}, {number(row['hi'])}]" for row in rows]
     return lines or ["no correlation measured"]

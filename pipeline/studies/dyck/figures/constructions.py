@@ -26,11 +26,15 @@ def broken_solvers(context: Results) -> Figure:
     shape: dict[str, Any] = {"line": pl.String, "x": pl.Float64, "y": pl.Float64, "panel": pl.String}
     panels, frames = [], []
     for panel, start, x_title, y_title, y_scale in (
-        ("(a) inserted pairs", PAIRS, "inserted pairs",
-         "distance of two prefixes, h", alt.Scale(type="log", nice=False, padding=8)),
-        ("(b) length", LENGTHS, "length of the string",
-         ACCURACIES["acc_close"], alt.Scale(zero=False)),
-    ):  # fmt: skip
+        (
+            "(a) inserted pairs",
+            PAIRS,
+            "inserted pairs",
+            "distance of two prefixes, h",
+            alt.Scale(type="log", nice=False, padding=8),
+        ),
+        ("(b) length", LENGTHS, "length of the string", ACCURACIES["acc_close"], alt.Scale(zero=False)),
+    ):
         points = context.theory().filter(pl.col("group").str.starts_with(start))
         frame = points.select(
             pl.col("group").str.strip_prefix(start).alias("line"),
@@ -51,16 +55,19 @@ def broken_solvers(context: Results) -> Figure:
             color=alt.Color("line:N", title="noise", legend=alt.Legend(orient="bottom")),
         )
         both = alt.layer(base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=45, opacity=1))
-        panels.append(
-            both.properties(width=235, height=215, title=alt.TitleParams(panel, fontSize=charts.SIZE))
-        )
+        panels.append(both.properties(width=235, height=215, title=alt.TitleParams(panel, fontSize=charts.SIZE)))
     data = pl.concat(frames)
     title = alt.TitleParams(
         "Exact solvers with noise of spread δ on the logits of closing brackets",
         subtitle="(a) prefixes that differ in the last open bracket; (b) same solvers on random strings",
     )
-    ends = [f"{row['panel'][:3]} {row['line']} {row['y']:.2g}" for row in data.sort("x").unique(
-        ["panel", "line"], keep="last", maintain_order=True).sort("panel", "line").iter_rows(named=True)]  # fmt: skip
+    ends = [
+        f"{row['panel'][:3]} {row['line']} {row['y']:.2g}"
+        for row in data.sort("x")
+        .unique(["panel", "line"], keep="last", maintain_order=True)
+        .sort("panel", "line")
+        .iter_rows(named=True)
+    ]
     words = (
         "Without noise, inserted pairs and longer strings change nothing; with it, the distance of two prefixes "
         f"falls with the number of pairs, and accuracy with length. Last points: {', '.join(ends)}."
@@ -140,10 +147,7 @@ def _slope_line(points: pl.DataFrame, slopes: dict[str, float]) -> pl.DataFrame:
     target = points["target"][0]
     centre, height = points["candidates"].mean(), points["error"].log10().mean()
     ends = pl.DataFrame({"candidates": points["candidates"].unique().sort()})
-    at = {
-        name: slopes[f"{end}, {target}"] * (pl.col("candidates") - centre) + height
-        for name, end in ENDS.items()
-    }
+    at = {name: slopes[f"{end}, {target}"] * (pl.col("candidates") - centre) + height for name, end in ENDS.items()}
     lines = ends.with_columns(**{name: 10**value for name, value in at.items()})
     return lines.select(
         "candidates",

@@ -30,11 +30,7 @@ if TYPE_CHECKING:
 
 CELL, LARGE_CELL = 10, 15  # pixels of one attention weight
 OPENING, CLOSING = "opening brackets", "closing brackets"
-ONE_LAYER = {
-    COPY_SHALLOW: "residual stream",
-    COPY_NO_SKIP: "none around the MLP",
-    COPY_STRIPPED: "none at all",
-}
+ONE_LAYER = {COPY_SHALLOW: "residual stream", COPY_NO_SKIP: "none around the MLP", COPY_STRIPPED: "none at all"}
 HEAD = ["run", "replica", "layer", "head"]
 Chosen = tuple[str, dict[str, Any]]  # what a panel is called, and which head it shows
 
@@ -75,20 +71,10 @@ def fig5(context: Results) -> Figure:
 def fig6(context: Results) -> Figure:
     """Figure 6: of one model with four layers of four heads, the head with most attention on one kind of bracket
     and the head with most on the current position; their shares stand above the maps."""
-    own = (
-        _lifts(context)
-        .filter(run=COPY_HEADS, key_class=CURRENT)
-        .select(*HEAD, "mass", what=pl.lit(f"the {CURRENT}"))
-    )
+    own = _lifts(context).filter(run=COPY_HEADS, key_class=CURRENT).select(*HEAD, "mass", what=pl.lit(f"the {CURRENT}"))
     kinds = _kinds(context).filter(run=COPY_HEADS)
-    tops = [
-        shares.sort(-pl.col("mass"), *HEAD, "what").group_by("replica").first() for shares in (kinds, own)
-    ]
-    both = (
-        pl.concat(part.select("replica", "mass") for part in tops)
-        .group_by("replica")
-        .agg(pl.col("mass").sum())
-    )
+    tops = [shares.sort(-pl.col("mass"), *HEAD, "what").group_by("replica").first() for shares in (kinds, own)]
+    both = pl.concat(part.select("replica", "mass") for part in tops).group_by("replica").agg(pl.col("mass").sum())
     chosen: list[Chosen] = []
     for replica in both.sort(-pl.col("mass"), "replica")["replica"].head(1):
         for row in (part.filter(replica=replica).row(0, named=True) for part in tops):
@@ -98,9 +84,7 @@ def fig6(context: Results) -> Figure:
         "The head with the largest share of attention on opening or on closing brackets, and the one with the largest "
         "on the current position, of the model where the two shares add up to most."
     )
-    return _figure(
-        context, "Two heads of a model that copies, four layers of four heads", rule, chosen, LARGE_CELL
-    )
+    return _figure(context, "Two heads of a model that copies, four layers of four heads", rule, chosen, LARGE_CELL)
 
 
 def _figure(context: Results, title: str, rule: str, chosen: list[Chosen], cell: int) -> Figure:
@@ -131,9 +115,9 @@ def _figure(context: Results, title: str, rule: str, chosen: list[Chosen], cell:
         "Ablated: change of accuracy with uniform attention in place of this map, nothing trained again.",
     ]
     figure = alt.hconcat(*panels, spacing=14).resolve_scale(color="shared")
-    return figure.properties(
-        title=alt.TitleParams(title, subtitle=subtitle), description=description
-    ), pl.concat(frames)
+    return figure.properties(title=alt.TitleParams(title, subtitle=subtitle), description=description), pl.concat(
+        frames
+    )
 
 
 def _wrapped(text: str, width: int = 95) -> list[str]:

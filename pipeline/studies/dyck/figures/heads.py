@@ -40,10 +40,7 @@ def head_importance(context: Results) -> Figure:
         words.append(f"{sense}: {captions[0]}")
         panels.append(_panel(part, sense, captions))
     data = pl.concat(parts)
-    subtitle = [
-        f"One mark per head of M1 with four heads; {LEARNED}",
-        "Correlation over heads, its mean over models",
-    ]
+    subtitle = [f"One mark per head of M1 with four heads; {LEARNED}", "Correlation over heads, its mean over models"]
     if table.height:
         models, steps = table["replica"].n_unique(), table["finetune_steps"][0]
         subtitle[1] += f"; {models} models, {steps} steps of further training"
@@ -52,9 +49,7 @@ def head_importance(context: Results) -> Figure:
         "Loss of bracket accuracy, in points, when a head is zeroed, against the share of queries whose largest weight "
         f"in that head lies on the last unmatched open bracket. {'; '.join(words)}."
     )
-    return alt.hconcat(*panels, spacing=80, bounds="flush").properties(
-        title=title, description=description
-    ), data
+    return alt.hconcat(*panels, spacing=80, bounds="flush").properties(title=title, description=description), data
 
 
 def _panel(data: pl.DataFrame, sense: str, captions: list[str]) -> alt.Chart:

@@ -62,9 +62,7 @@ PROBES = {PROBE: "D4", TABLE_1_PROBE: "D5", LONG_PROBE: "a prefix of 28"}
 def fig7(context: Results) -> Figure:
     """Figure 7: second-layer maps of standard models trained on prefixes, two setups with two
     initialisations each."""
-    return maps(
-        context, FIGURE_7, "Attention of standard models trained on prefixes, second layer", start=True
-    )
+    return maps(context, FIGURE_7, "Attention of standard models trained on prefixes, second layer", start=True)
 
 
 def fig8(context: Results) -> Figure:
@@ -134,12 +132,9 @@ def prefix_variation(context: Results) -> Figure:
         .encode(x=alt.X("mean(published):Q", title=LOG_TITLE)),
     )
     panels = layers.properties(width=400, height=alt.Step(26, **{"for": "position"})).facet(
-        alt.Facet("model:N", title=None, header=alt.Header(labelFontWeight="bold", labelAnchor="start")),
-        columns=1,
+        alt.Facet("model:N", title=None, header=alt.Header(labelFontWeight="bold", labelAnchor="start")), columns=1
     )
-    counted = (
-        data.group_by("model").agg(pl.col("n").unique().sort().cast(pl.String).str.join(" to ")).sort("model")
-    )
+    counted = data.group_by("model").agg(pl.col("n").unique().sort().cast(pl.String).str.join(" to ")).sort("model")
     title = alt.TitleParams(
         "Variation of models trained on prefixes, reading by reading",
         subtitle=[
@@ -152,9 +147,7 @@ def prefix_variation(context: Results) -> Figure:
         f"{row['model']}, loss at {row['loss']}, {row['where']}: {number(row['value'])}"
         for row in data.iter_rows(named=True)
     )
-    return panels.properties(
-        title=title, description=f"Attention variation of prefix-trained models. {summary}."
-    ), data
+    return panels.properties(title=title, description=f"Attention variation of prefix-trained models. {summary}."), data
 
 
 def fig10(context: Results) -> Figure:
@@ -168,9 +161,7 @@ def families(context: Results) -> Figure:
     conventions = {False: "start token omitted", True: "start token included"}
     data = context.table("families").select(
         pl.col("start_included").replace_strict(conventions).alias("convention"),
-        pl.col("run")
-        .replace_strict({run: ", loss at ".join(PREFIX_RUNS[run]) for run in FAMILY_RUNS})
-        .alias("model"),
+        pl.col("run").replace_strict({run: ", loss at ".join(PREFIX_RUNS[run]) for run in FAMILY_RUNS}).alias("model"),
         *("replica", "current", "first", "family"),
     )
     distances = context.table("family_distances").filter(run="all")
@@ -210,9 +201,7 @@ def families(context: Results) -> Figure:
             "Bimodality of the difference of both: 1 for two points, 0.56 for a uniform law, 0.33 for a normal one",
         ],
     )
-    words = (
-        f"Weight on the current against weight on the first position. {'; '.join(summaries) or 'No model'}."
-    )
+    words = f"Weight on the current against weight on the first position. {'; '.join(summaries) or 'No model'}."
     return alt.hconcat(*panels, spacing=40).properties(title=heading, description=words), data
 
 
@@ -220,9 +209,7 @@ def beta_length(context: Results) -> Figure:
     """Balance violation of models with a minimal first layer against the length of the prefixes that they were trained
     on (Theorem 3 bounds it by a constant over the length, at a loss that falls exponentially with it)."""
     table = comparisons.read(context, VIOLATION_BY_LENGTH.values())
-    table = table.with_columns(length=pl.Series(list(VIOLATION_BY_LENGTH), dtype=pl.Int32)).drop_nulls(
-        "value"
-    )
+    table = table.with_columns(length=pl.Series(list(VIOLATION_BY_LENGTH), dtype=pl.Int32)).drop_nulls("value")
     data = table.select("length", "value", "lo", "hi", "interval", "n").sort("length")
     title = "Balance violation against the length of the training strings"
     if not data.height:
@@ -251,10 +238,6 @@ def beta_length(context: Results) -> Figure:
         f"Bars: {table['confidence'][0]:.0%} interval over models ({table['interval'][0]}); dashed: 1/N from the first "
         "point on",
     ]
-    listed = "; ".join(
-        f"{row['length']} tokens: {number(row['value'])}" for row in data.iter_rows(named=True)
-    )
+    listed = "; ".join(f"{row['length']} tokens: {number(row['value'])}" for row in data.iter_rows(named=True))
     chart = alt.layer(*layers).properties(width=330, height=230)
-    return chart.properties(
-        title=alt.TitleParams(title, subtitle=subtitle), description=f"{title}. {listed}."
-    ), data
+    return chart.properties(title=alt.TitleParams(title, subtitle=subtitle), description=f"{title}. {listed}."), data

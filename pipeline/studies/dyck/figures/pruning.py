@@ -47,9 +47,7 @@ def _demo_told(demo: pl.DataFrame, weights: pl.DataFrame, layer: int) -> list[st
 
 
 def _demo_row(demo: pl.DataFrame, network: str, candidates: int | None) -> dict[str, Any]:
-    return demo.filter(pl.col("network") == network, pl.col("candidates").eq_missing(candidates)).row(
-        0, named=True
-    )
+    return demo.filter(pl.col("network") == network, pl.col("candidates").eq_missing(candidates)).row(0, named=True)
 
 
 def _pruning_title(demo: pl.DataFrame) -> tuple[alt.TitleParams, str]:

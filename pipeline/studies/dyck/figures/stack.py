@@ -75,8 +75,7 @@ def stack_score(context: Results) -> Figure:
         "what:N",
         title=None,
         scale=alt.Scale(
-            domain=[ONE_MODEL, EVEN, LIKE, CEILING],
-            range=[charts.BLUE, charts.VERMILLION, charts.GREY, charts.BLACK],
+            domain=[ONE_MODEL, EVEN, LIKE, CEILING], range=[charts.BLUE, charts.VERMILLION, charts.GREY, charts.BLACK]
         ),
         legend=alt.Legend(orient="bottom"),
     )
@@ -87,9 +86,7 @@ def stack_score(context: Results) -> Figure:
     ):
         ticks = alt.Axis(values=charts.UNIT)
         x = alt.X(f"{column}:Q", title=x_title, scale=alt.Scale(domain=[0, 1]), axis=ticks)
-        names = alt.Axis(
-            ticks=False, domain=False, grid=True, labelLimit=220, labels=column == "stack_argmax"
-        )
+        names = alt.Axis(ticks=False, domain=False, grid=True, labelLimit=220, labels=column == "stack_argmax")
         base = alt.Chart(data).encode(y=alt.Y("model:N", sort=shown, title=None, axis=names))
         layers = [
             base.transform_calculate(what=f"'{ONE_MODEL}'")
@@ -99,9 +96,7 @@ def stack_score(context: Results) -> Figure:
         if column == "stack_argmax":
             like = alt.Chart(pl.DataFrame({"at": [STACK_LIKE], "what": [LIKE]}))
             layers.append(
-                like.mark_rule(strokeDash=[5, 3], strokeWidth=1.5).encode(
-                    x=alt.X("at:Q", title=x_title), color=colour
-                )
+                like.mark_rule(strokeDash=[5, 3], strokeWidth=1.5).encode(x=alt.X("at:Q", title=x_title), color=colour)
             )
             most = base.transform_filter(alt.FieldOneOfPredicate("model", TIED))
             ceiling = most.transform_calculate(what=f"'{CEILING}'").mark_tick(thickness=2.5, size=14)
@@ -121,9 +116,7 @@ def stack_score(context: Results) -> Figure:
     means = data.group_by("model", maintain_order=True).agg(pl.col(columns).mean())
     rates = {label: shares for label, *shares in means.iter_rows()}
     tied = "; ".join(
-        f"{label} {rates[label][1]:.2f}, at most {rates[label][2]:.2f} without ties"
-        for label in TIED
-        if label in rates
+        f"{label} {rates[label][1]:.2f}, at most {rates[label][2]:.2f} without ties" for label in TIED if label in rates
     )
     words = (
         "Stack score of the last layer, one point per model: share of queries whose largest weight lies on the "
@@ -145,17 +138,15 @@ def stack_cells(context: Results) -> Figure:
     """Stack score of two-layer models on the sentences of D5 against the length of training, in every language, with
     either block, on either kind of data (evidence for claims 23 and 24)."""
     runs = [(STACK_CELLS | LONGER_CELLS)[cell] for cell in ON_SENTENCES]
-    alike = comparisons.read(context, ON_SENTENCES.values()).with_columns(
-        run=pl.Series(runs, dtype=pl.String)
-    )
+    alike = comparisons.read(context, ON_SENTENCES.values()).with_columns(run=pl.Series(runs, dtype=pl.String))
     table = context.table("stack_cells").drop("mean", "lo", "hi", "interval")
     table = table.join(alike.select("run", "lo", "hi", "interval", mean="value"), on="run")
     table = table.sort("lang_k", "lang_D", "block", "data", "steps")
     data = table.select(
         pl.format("k={}, D={}", "lang_k", "lang_D").alias("language"),
-        pl.format(
-            "{}, {}", pl.col("data").replace_strict(STRINGS), pl.col("block").replace_strict(BLOCKS)
-        ).alias("cell"),
+        pl.format("{}, {}", pl.col("data").replace_strict(STRINGS), pl.col("block").replace_strict(BLOCKS)).alias(
+            "cell"
+        ),
         *("steps", "length", "mean", "lo", "hi", "interval", "n", "acc_close", "n_accurate", "n_stack_like"),
     )
     colour = alt.Color(
@@ -190,9 +181,7 @@ def stack_cells(context: Results) -> Figure:
         ]
         if (known := rows.filter(pl.col("lo").is_not_null())).height:
             bars = alt.Chart(known).mark_rule(strokeWidth=1.5)
-            layers.append(
-                bars.encode(x=x, y=alt.Y("lo:Q", title="mean stack score"), y2="hi:Q", color=colour)
-            )
+            layers.append(bars.encode(x=x, y=alt.Y("lo:Q", title="mean stack score"), y2="hi:Q", color=colour))
         panels.append(alt.layer(*layers).properties(width=230, height=190, title=language))
     if not panels:
         return charts.empty("When attention becomes stack-like", "no model to show")
@@ -222,12 +211,9 @@ def stack_effects(context: Results) -> Figure:
     of each factor, all else being equal (evidence for claim 24)."""
     table = context.table("stack_effects").filter(~pl.col("scope").str.contains(OWN_KIND))
     data = table.with_columns(
-        pl.format(
-            "{}: {} over {}",
-            "factor",
-            pl.col("high").replace(LEVELS),
-            pl.col("low").replace(LEVELS),
-        ).alias("effect"),
+        pl.format("{}: {} over {}", "factor", pl.col("high").replace(LEVELS), pl.col("low").replace(LEVELS)).alias(
+            "effect"
+        ),
         pl.col("scope").replace({"short": "short trainings", "long": "long trainings"}),
     ).select("effect", "scope", "value", "lo", "hi", "interval", "mean_low", "mean_high", "n_pairs", "n")
     effects = data["effect"].unique(maintain_order=True).to_list()
@@ -248,12 +234,9 @@ def stack_effects(context: Results) -> Figure:
     x_title = "difference of mean stack scores"
     layers = [
         alt.Chart(pl.DataFrame({"at": [0.0]})).mark_rule(color=charts.GREY).encode(x="at:Q"),
-        *where_measured(
-            data, base.mark_rule(strokeWidth=2).encode(x=alt.X("lo:Q", title=x_title), x2="hi:Q")
-        ),
+        *where_measured(data, base.mark_rule(strokeWidth=2).encode(x=alt.X("lo:Q", title=x_title), x2="hi:Q")),
         base.mark_point(filled=True, size=55, opacity=1).encode(
-            x=alt.X("value:Q", title=x_title),
-            tooltip=["effect:N", "scope:N", "value:Q", "n:Q", "interval:N"],
+            x=alt.X("value:Q", title=x_title), tooltip=["effect:N", "scope:N", "value:Q", "n:Q", "interval:N"]
         ),
     ]
     confidence = f", {table['confidence'][0]:.0%} interval over models (jackknife)" if table.height else ""
@@ -288,16 +271,17 @@ def training_length(context: Results) -> Figure:
     runs = context.table("runs").filter(pl.col("run").is_in(list(TRAINING_LENGTHS)))
     steps = runs.group_by("run").agg(pl.col("steps").first())
     variation = context.table("variation").filter(
-        pl.col("run").is_in(list(TRAINING_LENGTHS)), "last_layer", "causal", ~pl.col("start_included"),
-        probe_split=PROBE, head=0,
-    )  # fmt: skip
+        pl.col("run").is_in(list(TRAINING_LENGTHS)),
+        "last_layer",
+        "causal",
+        ~pl.col("start_included"),
+        probe_split=PROBE,
+        head=0,
+    )
     accuracy = comparisons.read(context, [ACCURACY[run] for run in TRAINING_LENGTHS])
     accuracy = accuracy.with_columns(run=pl.Series(TRAINING_LENGTHS)).drop_nulls("value")
     same = ("run", "value", "lo", "hi", "interval", "n", "confidence")
-    parts = [
-        variation.rename({"variation_mean": "value", "ci_lo": "lo", "ci_hi": "hi", "n_models": "n"}),
-        accuracy,
-    ]
+    parts = [variation.rename({"variation_mean": "value", "ci_lo": "lo", "ci_hi": "hi", "n_models": "n"}), accuracy]
     frames = [
         part.select(pl.lit(name).alias("quantity"), *same).cast({"n": pl.Int32})
         for name, part in zip((VARIATION, CLOSERS), parts, strict=True)
@@ -318,9 +302,7 @@ def training_length(context: Results) -> Figure:
         f"{row['steps']} steps: variation {number(row['value'])}"
         for row in data.filter(quantity=VARIATION).iter_rows(named=True)
     )
-    words = (
-        f"Variation of attention of M1 on D4, and its accuracy, against the length of training. {summary}."
-    )
+    words = f"Variation of attention of M1 on D4, and its accuracy, against the length of training. {summary}."
     return alt.hconcat(*panels, spacing=40).properties(title=title, description=words), data
 
 
@@ -345,8 +327,6 @@ def _against_steps(data: pl.DataFrame, title: str) -> Any:
     if title == VARIATION and data.height:
         published = alt.Chart(pl.DataFrame({"published": [PUBLISHED_VARIATION[STANDARD]]}))
         layers.append(
-            published.mark_rule(color=charts.VERMILLION, strokeDash=[5, 3], strokeWidth=1.5).encode(
-                y="published:Q"
-            )
+            published.mark_rule(color=charts.VERMILLION, strokeDash=[5, 3], strokeWidth=1.5).encode(y="published:Q")
         )
     return alt.layer(*layers).properties(width=230, height=220)

@@ -50,18 +50,13 @@ def table1(context: Results) -> Figure:
     x = alt.X(
         "value:Q",
         title=LOG_TITLE,
-        scale=alt.Scale(
-            type="log", domain=log_domain(data, "ci_lo", ["high", "ci_hi"], (0.003, 40)), nice=False
-        ),
+        scale=alt.Scale(type="log", domain=log_domain(data, "ci_lo", ["high", "ci_hi"], (0.003, 40)), nice=False),
         axis=alt.Axis(values=[0.001, 0.01, 0.1, 1, 10], format="~g"),
     )
     base = alt.Chart(data).encode(y=y, yOffset=offset, color=colour)
     numbers = base.mark_text(align="center", fontSize=12).encode(
         x=alt.X(
-            "layer:N",
-            title=None,
-            sort=LAYERS,
-            axis=alt.Axis(orient="top", labelAngle=0, ticks=False, domain=False),
+            "layer:N", title=None, sort=LAYERS, axis=alt.Axis(orient="top", labelAngle=0, ticks=False, domain=False)
         ),
         text="text:N",
     )
@@ -70,9 +65,7 @@ def table1(context: Results) -> Figure:
         x=alt.X("ci_lo:Q", title=LOG_TITLE), x2="ci_hi:Q"
     )
     points = base.mark_point(filled=True, size=60, opacity=1, clip=True).encode(
-        x=x,
-        shape=shape,
-        y=alt.Y("cell:N", sort=cells, title=None, axis=None, scale=alt.Scale(paddingInner=0.25)),
+        x=x, shape=shape, y=alt.Y("cell:N", sort=cells, title=None, axis=None, scale=alt.Scale(paddingInner=0.25))
     )
     random = alt.Chart(data).mark_rule(color=charts.GREY, strokeDash=[5, 3], strokeWidth=1.5)
     random = random.encode(x=alt.X("mean(random):Q", title=LOG_TITLE))
@@ -105,12 +98,7 @@ def _table1_data(table: pl.DataFrame) -> pl.DataFrame:
             text = f"{mean:.{digits}f}"
             spread = "" if sd is None else f" ({sd:.{digits}f})"
             ends = {"low": max(mean - (sd or 0), 1e-4), "high": mean + (sd or 0)}
-            rows.append(
-                metadata
-                | {"source": source, "value": mean, "sd": sd, "text": text + spread}
-                | ends
-                | interval
-            )
+            rows.append(metadata | {"source": source, "value": mean, "sd": sd, "text": text + spread} | ends | interval)
     numbers = dict.fromkeys(("value", "sd", "low", "high", "ci_lo", "ci_hi", "random"), pl.Float64)
     schema: dict[str, Any] = dict.fromkeys(("cell", "layer", "source", "text"), pl.String)
     return pl.DataFrame(rows, schema=schema | numbers)
@@ -120,9 +108,7 @@ def _table1_title(table: pl.DataFrame) -> alt.TitleParams:
     subtitle = ["Mean (standard deviation; thick bars) over 40 sentences of length 19, with start token"]
     if table.height:
         first = table.row(0, named=True)
-        counted = " and ".join(
-            _counted(rows, data) for (data,), rows in table.group_by("data", maintain_order=True)
-        )
+        counted = " and ".join(_counted(rows, data) for (data,), rows in table.group_by("data", maintain_order=True))
         excluded = int(table.filter(layer=1)["n_excluded"].sum())
         without = f" ({excluded} of all rows excluded)" if excluded else ""
         subtitle[0] = subtitle[0].replace("40", str(first["n_sentences"]))
@@ -147,9 +133,7 @@ def _table1_words(data: pl.DataFrame) -> str:
         + ", ".join(f"{row['layer']} {row['text']}" for row in rows.filter(source=OURS).iter_rows(named=True))
         for (cell,), rows in data.group_by("cell", maintain_order=True)
     ]
-    return (
-        f"Attention variation by layer, ours on prefixes beside the published table. {'; '.join(summaries)}."
-    )
+    return f"Attention variation by layer, ours on prefixes beside the published table. {'; '.join(summaries)}."
 
 
 def fig13(context: Results) -> Figure:

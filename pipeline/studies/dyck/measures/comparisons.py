@@ -73,9 +73,7 @@ def variation_ratios(context: Inputs, found: Measurements, models: dict[str, Mod
         replicas, excluded, reason = counting(comparison, *pair)
         if maps[0] is not None and maps[1] is not None:
             distances = [maps[0].distances_SxRxR[0], maps[1].distances_SxRxR[0]]
-            found.put(
-                comparison, _quotient(distances, replicas, context.settings.confidence), excluded, reason
-            )
+            found.put(comparison, _quotient(distances, replicas, context.settings.confidence), excluded, reason)
 
 
 def _quotient(distances: list[Floats], replicas: list[NDArray[np.int64]], confidence: float) -> Interval:
@@ -137,8 +135,9 @@ def arms(found: Measurements, models: dict[str, Model], data: str, confidence: f
             replicas, excluded, reason = counting(comparison, *(measured[arm][0] for arm in both))
             samples = [
                 column(arm, which)[1][kept]
-                for arm, kept in zip(both, replicas, strict=True) for which in ("beta", name)
-            ]  # fmt: skip
+                for arm, kept in zip(both, replicas, strict=True)
+                for which in ("beta", name)
+            ]
             interval = intervals.jackknife(correlation, *samples, confidence=confidence, paired=True)
             found.put(comparison, interval.within(*comparison.span), excluded, reason)
 

@@ -219,9 +219,7 @@ class Balance:
     """
 
     beta: Float[Tensor, R]  # mean of s_norm / p over d, d', i, j
-    beta_max: Float[
-        Tensor, R
-    ]  # mean over d, j of max over d', i of |S| / min over t of |Q| (authors' release)
+    beta_max: Float[Tensor, R]  # mean over d, j of max over d', i of |S| / min over t of |Q| (authors' release)
     qk_residual: Float[Tensor, R]  # condition (11): largest violation, in units of attention logits
     s_norm: Float[Tensor, "R D-1 k D k"]  # |S|, indices (replica, d, j, d', i)
     p: Float[Tensor, "R D-1 k"]  # P
@@ -304,9 +302,7 @@ def _useful_signal(weights_RxDxKxS: Tensor, v_RxSxM: Tensor, k: int, max_depth: 
     ps, smallest = [], []
     for d in range(2, max_depth + 1):
         weights_RxKxS = weights_RxDxKxS[:, d - 2]
-        types_CxL = torch.tensor(
-            list(itertools.product(range(k), repeat=d - 1))
-        )  # C choices, L = d - 1 levels
+        types_CxL = torch.tensor(list(itertools.product(range(k), repeat=d - 1)))  # C choices, L = d - 1 levels
         j = torch.arange(k)
         fixed_RxKxM = (
             weights_RxKxS[..., dyck.START, None] * v_RxSxM[:, None, dyck.START]

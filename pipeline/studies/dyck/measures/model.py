@@ -28,9 +28,7 @@ EVALUATION = (*IN_DISTRIBUTION.values(), LENGTH_GENERALISATION)
 COPY, HELD_OUT_COPY = "copy", "dev_copy"
 PROBES = (PROBE, TABLE_1_PROBE, LONG_PROBE)
 Ensemble = transformer.Ensemble | theory_transformer.Ensemble
-FORWARD: dict[type, Callable[..., Any]] = {
-    module.Spec: module.forward for module in (transformer, theory_transformer)
-}
+FORWARD: dict[type, Callable[..., Any]] = {module.Spec: module.forward for module in (transformer, theory_transformer)}
 MAX_NUMBERS = 2**24  # in one tensor of a batch, attention weights or activations: 64 MB in float32
 LEAST = 1e-9  # probability
 WIDEST = 256  # activations per token, an upper bound for the models of the study
@@ -68,9 +66,7 @@ class Model:
     stack: list[pl.DataFrame]
     balance: list[pl.DataFrame]
     balance_detail: list[pl.DataFrame]
-    copied: NDArray[np.float64] | None = (
-        None  # accuracy of copying, where it was measured (`analysis.copying`)
-    )
+    copied: NDArray[np.float64] | None = None  # accuracy of copying, where it was measured (`analysis.copying`)
 
     @property
     def replicas(self) -> int:
@@ -89,9 +85,7 @@ class Model:
     def layer(self, probe: str, start: bool, layer: int, causal: bool = True) -> Maps | None:
         """Return the maps of the first head of ``layer`` on a probe, or None if they were not recorded."""
         key = (probe, start, causal, layer, 0)
-        matches = [
-            maps for maps in self.maps if (maps.probe, maps.start, maps.causal, maps.layer, maps.head) == key
-        ]
+        matches = [maps for maps in self.maps if (maps.probe, maps.start, maps.causal, maps.layer, maps.head) == key]
         return matches[0] if matches else None
 
     def last_stack(self, name: str) -> NDArray[np.float64] | None:
@@ -139,9 +133,7 @@ def measure(context: Inputs, run: str, datasets: dict[str, pl.DataFrame]) -> Mod
     """
     ensemble, header = context.model(run), context.run_header(run)
     entry = header["entry"]
-    trained_on = (
-        datasets[entry["dataset"]] if entry["dataset"] in datasets else context.dataset(entry["dataset"])
-    )
+    trained_on = datasets[entry["dataset"]] if entry["dataset"] in datasets else context.dataset(entry["dataset"])
     k, depth, split = entry["k"], entry["depth"], trained_on["split"][0]
     splits = of_language(datasets, k, depth)
     diverged = {int(replica): step for replica, step in header["diverged"].items()}
@@ -150,9 +142,7 @@ def measure(context: Inputs, run: str, datasets: dict[str, pl.DataFrame]) -> Mod
         return Model(*metadata, maps=[], accuracy=[], stack=[], balance=[], balance_detail=[])
     accuracy, stack = [], []
     with torch.inference_mode():
-        maps = [
-            part for name in PROBES if name in splits for part in _maps(ensemble, entry, run, splits[name])
-        ]
+        maps = [part for name in PROBES if name in splits for part in _maps(ensemble, entry, run, splits[name])]
         for name in EVALUATION:
             if name in splits:
                 in_distribution = name == IN_DISTRIBUTION[split] and _alike(splits[name], trained_on)
@@ -162,9 +152,7 @@ def measure(context: Inputs, run: str, datasets: dict[str, pl.DataFrame]) -> Mod
                     for new, rows in ((new, splits[name].filter(unseen == new)) for new in (False, True))
                     if rows.height
                 }
-                accuracy.append(
-                    _accuracy(run, splits[name], unseen, in_distribution, evaluations, entry["replicas"])
-                )
+                accuracy.append(_accuracy(run, splits[name], unseen, in_distribution, evaluations, entry["replicas"]))
                 layers = zip(*(scores for _, scores in evaluations.values()), strict=True)
                 stack += [
                     _stack(run, entry, name, layer, dict(zip(evaluations, scores, strict=True)))
@@ -293,23 +281,13 @@ def _stack(
     """Return the stack scores of a layer on all strings, and on those that no replica was trained on."""
     score = reduce(metrics.StackScore.add, scores.values())
     replica, head = (index.ravel() for index in np.indices(score.hits.shape))
-    names = [
-        "stack_argmax",
-        "stack_argmax_tied",
-        "stack_argmax_closers",
-        "stack_mass",
-        "same_depth_mass",
-        "kl_uniform",
-    ]
+    names = ["stack_argmax", "stack_argmax_tied", "stack_argmax_closers", "stack_mass", "same_depth_mass", "kl_uniform"]
     shares = {name: getattr(score, name).numpy().ravel() for name in names}
     shares["stack_argmax_unseen"] = scores[True].stack_argmax.numpy().ravel() if True in scores else None
     if entry["block"] != "stripped":
         shares["same_depth_mass"] = None  # other models do not read depths
     metadata = {"run": run, "replica": replica, "layer": layer, "head": head, "eval_split": split}
-    same = {
-        name: getattr(score, name)
-        for name in ("stack_ceiling", "stack_mass_uniform", "n_queries", "n_closers")
-    }
+    same = {name: getattr(score, name) for name in ("stack_ceiling", "stack_mass_uniform", "n_queries", "n_closers")}
     return pl.DataFrame(metadata | shares | same)
 
 

@@ -102,9 +102,19 @@ def random_layers(models: int, rng: np.random.Generator) -> Solver:
     S = LANGUAGE.symbols
     scores, values = rng.normal(size=(2, models, S, S))
     spec = model.Spec(
-        block="eq6", layers=0, heads=1, width=S, ffn=(), attention="learned", position="none", t_max=1,
-        inputs=S, outputs=2 * LANGUAGE.k, keys=S, floor=0.0,
-    )  # fmt: skip
+        block="eq6",
+        layers=0,
+        heads=1,
+        width=S,
+        ffn=(),
+        attention="learned",
+        position="none",
+        t_max=1,
+        inputs=S,
+        outputs=2 * LANGUAGE.k,
+        keys=S,
+        floor=0.0,
+    )
     head = torch.zeros(models, S, 2 * LANGUAGE.k, dtype=torch.float64)
     ensemble = model.Ensemble(spec, {"head.W": head}, torch.eye(S, dtype=torch.float64), {})
     attention = {"W_Q": scores, "W_K": np.eye(S), "W_V": values}
@@ -125,9 +135,7 @@ def pair(solver: Solver, length: int, d: int, around: int, i: int, j: int) -> Pa
     inside = length // 2 - around - d - 1
     common = [2 * i - 1] * around + [2 * i - 1, 2 * i] * inside + [2 * i] * around
     symbols = dyck.symbols(np.array([common], np.int8), LANGUAGE.depth)[0]
-    summed = {
-        level: u[:, _symbol(2 * i - 1, level)] + u[:, _symbol(2 * i, level)] for level in range(1, around + 2)
-    }
+    summed = {level: u[:, _symbol(2 * i - 1, level)] + u[:, _symbol(2 * i, level)] for level in range(1, around + 2)}
     printed = sum((summed[level] for level in range(1, around)), np.zeros_like(u[:, 0]))
     printed = printed + (length - 2 * around - 2 * d) // 2 * summed[around + 1]
 
@@ -143,9 +151,8 @@ def pair(solver: Solver, length: int, d: int, around: int, i: int, j: int) -> Pa
     ends = np.array([[2 * t - 1 for t in types] + [2 * j - 1, 2 * j] for types in choices], np.int8)[both]
     starts = np.broadcast_to(np.array(common, np.int8), (*both.shape, len(common)))
     return Pair(
-        np.concatenate([starts, ends], -1), printed, u[:, symbols].sum(1),
-        np.take_along_axis(own, both[..., None], 1),
-    )  # fmt: skip
+        np.concatenate([starts, ends], -1), printed, u[:, symbols].sum(1), np.take_along_axis(own, both[..., None], 1)
+    )
 
 
 def _symbol(token: int, pair_depth: int) -> int:
@@ -168,9 +175,7 @@ def _prefixes(models: int, lengths: list[int], rng: np.random.Generator) -> Iter
             apart[form].append(largest(abs(built - normal)))
         ratio = np.linalg.norm(prefixes.common, axis=-1) / np.linalg.norm(prefixes.own, axis=-1).max(1)
         h = np.linalg.norm(normal[:, 0] - normal[:, 1], axis=-1)
-        ratios.append(
-            (h * (ratio - 1) / 4)[~(ratio <= 1)]
-        )  # of others nothing is said; NaN is no ratio at most 1
+        ratios.append((h * (ratio - 1) / 4)[~(ratio <= 1)])  # of others nothing is said; NaN is no ratio at most 1
         pairs += len(ratio)
     measured = np.concatenate(ratios)
     size = f"{pairs} pairs of prefixes, {models} models, N={', '.join(map(str, lengths))}"

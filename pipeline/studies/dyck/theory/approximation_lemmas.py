@@ -69,8 +69,7 @@ def _lemma_5(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
     g1, g2, d1, d2 = (_unit(rng.normal(size=(draws, DIMENSION, DIMENSION))) for _ in range(4))
     l1, l2, e1, e2 = rng.exponential(size=(4, draws))
     f1, f2 = (
-        scale[:, None, None] * g + e[:, None, None] * d
-        for scale, g, e, d in ((l1, g1, e1, d1), (l2, g2, e2, d2))
+        scale[:, None, None] * g + e[:, None, None] * d for scale, g, e, d in ((l1, g1, e1, d1), (l2, g2, e2, d2))
     )
     random = np.linalg.norm(f2 @ f1 - (l1 * l2)[:, None, None] * (g2 @ g1), 2, axis=(1, 2))
     metadata = {"erratum": "dyck-lemma-5"}

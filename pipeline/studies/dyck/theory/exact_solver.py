@@ -65,13 +65,8 @@ def closer_accuracy(predictions: NDArray[np.float64], tokens: NDArray) -> float:
     return float((best == tokens // 2 - 1)[closers].mean())
 
 
-def _solvers(
-    language: Language, sigma: float, count: int, theory_id: str, seed: int, *purpose: str
-) -> Solver:
-    rngs = [
-        stream(seed, "dyck", theory_id, *purpose, language.k, language.depth, str(sigma), r)
-        for r in range(count)
-    ]
+def _solvers(language: Language, sigma: float, count: int, theory_id: str, seed: int, *purpose: str) -> Solver:
+    rngs = [stream(seed, "dyck", theory_id, *purpose, language.k, language.depth, str(sigma), r) for r in range(count)]
     return exact_solvers(language, constructions.balanced_scores(rngs, language, sigma))
 
 
@@ -121,12 +116,7 @@ def _exact(entry: ExactSolverCheck, theory_id: str, seed: int) -> Iterator[dict[
 def _variation(maps: int, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     """Yield rows on F11: attention that varies below, at and above random attention, with the same predictions."""
     n = PROBE.shape[1]
-    rules = {
-        0.0: ("<=", 0.0),
-        0.5: ("<=", RANDOM_MAPS),
-        1.0: (">=", RANDOM_MAPS),
-        2.0: (">=", 2 * RANDOM_MAPS),
-    }
+    rules = {0.0: ("<=", 0.0), 0.5: ("<=", RANDOM_MAPS), 1.0: (">=", RANDOM_MAPS), 2.0: (">=", 2 * RANDOM_MAPS)}
     errors = []
     for sigma, (comparison, bound) in rules.items():
         solver = _solvers(PROBED, sigma, maps, theory_id, seed, "maps")
@@ -142,9 +132,7 @@ def _variation(maps: int, theory_id: str, seed: int) -> Iterator[dict[str, Any]]
             "x": sigma,
             "statement": f"Attention of exact solvers with logits of spread {sigma:g} varies "
             + ("not at all" if not sigma else f"{'less' if comparison == '<=' else 'more'} than ")
-            + (
-                "" if not sigma else "random maps" if bound == RANDOM_MAPS else "twice as much as random maps"
-            ),
+            + ("" if not sigma else "random maps" if bound == RANDOM_MAPS else "twice as much as random maps"),
             "size": f"probe of {n} tokens without its start token, {maps} solvers",
             "measured": measured,
             "comparison": comparison,

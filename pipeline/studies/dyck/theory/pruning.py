@@ -86,11 +86,7 @@ def _errors(
             errors.max(),
         ),
         ("median", "The same error, its median over random inputs", np.median(errors)),
-        (
-            "weight",
-            "Largest error of a weight of the target, as the pruned parent multiplies it",
-            pruned.worst,
-        ),
+        ("weight", "Largest error of a weight of the target, as the pruned parent multiplies it", pruned.worst),
     ):
         drawn = {"group": f"L = {shape.layers}", "x": float(shape.n)} if what == "error" else {}
         part = {"claim": "18", "part": f"error, L=1, n={JUDGED}"} if what == "error" and judged else {}

@@ -32,10 +32,7 @@ UNCHANGED = 1e-9
 FEWER = 1e-9  # a share that is smaller by this is smaller: one closer is thousands of times as much
 BATCH = 4  # strings at a time
 NORMAL = "blocks.0.ln"
-PAIRS, LENGTH = (
-    "inserted pairs, delta = ",
-    "length, delta = ",
-)  # how groups of a figure begin: a line for each delta
+PAIRS, LENGTH = ("inserted pairs, delta = ", "length, delta = ")  # how groups of a figure begin: a line for each delta
 
 SOURCE = "Wen et al. 2023, Theorem 1 (necessity), eqs (12) to (14)"
 QUERY = "dyck-necessity-query"
@@ -48,9 +45,13 @@ def check(entry: PumpingCheck, theory_id: str, seed: int) -> pl.DataFrame:
     scores = constructions.balanced_scores(rngs, LANGUAGE, SIGMA)
     noise = np.stack([rng.normal(size=(LANGUAGE.pairs, LANGUAGE.symbols)) for rng in rngs])
     tokens = dyck.sample_prefixes(
-        stream(seed, "dyck", theory_id, "strings"), entry.strings, max(entry.lengths), LANGUAGE.k,
-        LANGUAGE.depth, LANGUAGE.q,
-    )  # fmt: skip
+        stream(seed, "dyck", theory_id, "strings"),
+        entry.strings,
+        max(entry.lengths),
+        LANGUAGE.k,
+        LANGUAGE.depth,
+        LANGUAGE.q,
+    )
     checks = [
         *_pump(scores, noise, entry.pairs),
         *_length_curves(scores, noise, tokens, entry.lengths),
@@ -179,9 +180,7 @@ def _length_curves(
     size = f"{len(scores.table)} solvers, {len(tokens)} strings"
     for smaller, delta in zip((None, *BROKEN), BROKEN, strict=False):
         for n in lengths:
-            few, fewer = (
-                ("fewer", FEWER) if n == max(lengths) else ("no more", 0.0)
-            )  # short strings may not tell
+            few, fewer = ("fewer", FEWER) if n == max(lengths) else ("no more", 0.0)  # short strings may not tell
             # Long strings tell how much accuracy the noise costs.
             judged = smaller is not None and n == max(lengths)
             yield {

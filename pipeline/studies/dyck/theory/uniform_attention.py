@@ -42,9 +42,7 @@ def check(entry: UniformAttentionCheck, theory_id: str, seed: int) -> pl.DataFra
         rng = stream(seed, "dyck", theory_id, "direction", language.k, language.depth)
         solver, gap = uniform_solver(language, rng)
         rng = stream(seed, "dyck", theory_id, "strings", language.k, language.depth)
-        tokens = dyck.sample_prefixes(
-            rng, entry.strings, entry.length, language.k, language.depth, language.q
-        )
+        tokens = dyck.sample_prefixes(rng, entry.strings, entry.length, language.k, language.depth, language.q)
         checks += _solves(solver, tokens, gap)
         if language == SHOWN:
             checks += _counts(solver, tokens[:1])
@@ -76,9 +74,7 @@ def uniform_solver(language: Language, rng: np.random.Generator) -> tuple[Solver
     seen[:, 0], seen[:, 1] = language.depths, 1
     inputs = layer_norm(torch.from_numpy(seen), 0.0).numpy() + table[token]
     network, gap = lookup(inputs, np.eye(S, width), rng)
-    network += [(np.eye(width), zero(width))] * (
-        len(last.ensemble.spec.widths) - 3
-    )  # one-hot: no ReLU cuts it
+    network += [(np.eye(width), zero(width))] * (len(last.ensemble.spec.widths) - 3)  # one-hot: no ReLU cuts it
     attention = {"W_Q": zero((width, S)), "W_K": zero((width, S)), "W_V": W_V}
     both = constructions.insert_layer(last.ensemble, 0, attention, network)
     spec = replace(both.spec, inputs=len(table))

@@ -15,16 +15,24 @@ PRINTED = (
     ("Table 3.2", "8493", "2357", "10850", ("10850", True), ("10850", True)),
     ("Table 3.2", "84935834", "23572898", "108508732", ("108008732", False), ("108508732", True)),
     (
-        "Table 3.2", "9991999919909993", "6109199190990097", "16101199110900090", ("16111199100810090", False),
+        "Table 3.2",
+        "9991999919909993",
+        "6109199190990097",
+        "16101199110900090",
+        ("16111199100810090", False),
         ("16101199100890090", False),
     ),
     ("Table 3.3", "4491", "8759", "13250", ("13250", True), ("13250", True)),
     ("Table 3.3", "80087394", "63457948", "143545342", ("143045342", False), ("143545342", True)),
     (
-        "Table 3.3", "5101611078665398", "8969499832688802", "14071110911354200", ("1.4071110911354202e+16", False),
+        "Table 3.3",
+        "5101611078665398",
+        "8969499832688802",
+        "14071110911354200",
+        ("1.4071110911354202e+16", False),
         ("14071110911354196", False),
     ),
-)  # fmt: skip
+)
 MODELS = ("GPT-3.5", "GPT-4")
 
 
@@ -39,6 +47,14 @@ def _row(
     total, marked = (first, second)[number]
     truth = str(int(a) + int(b))
     return {
-        "printed_in": table, "a": a, "b": b, "model": MODELS[number], "answer": total, "marked_right": marked,
-        "right": total == truth, "truth": truth, "printed_truth": answer, "carried": exact.added(a, b),
-    }  # fmt: skip
+        "printed_in": table,
+        "a": a,
+        "b": b,
+        "model": MODELS[number],
+        "answer": total,
+        "marked_right": marked,
+        "right": total == truth,
+        "truth": truth,
+        "printed_truth": answer,
+        "carried": exact.added(a, b),
+    }

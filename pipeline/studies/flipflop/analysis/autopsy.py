@@ -39,9 +39,7 @@ def _taken_apart(context: Inputs, config: Config) -> Iterator[Row]:
     sets, replicas = reading.held(context, config), config.replicas[:MODELS]
     own = config.answers(sets["val"])[0] != language.reads(sets["val"]).target
     good = reading.learned(own.mean(1), context.settings)
-    params = {
-        name: value[replicas] for name, value in config.ensemble.params.items() if not name.startswith("step")
-    }
+    params = {name: value[replicas] for name, value in config.ensemble.params.items() if not name.startswith("step")}
     each = len(replicas) * config.entry["heads"] * config.entry["length"] ** 2
     for name in OUT:
         tokens = sets[name][: MOST[name]]
@@ -57,12 +55,19 @@ def _taken_apart(context: Inputs, config: Config) -> Iterator[Row]:
         for i, replica in enumerate(replicas):
             at = wrong[i]
             yield {
-                "run": config.name, "replica": replica, "set": name, "learned": bool(good[i]),
-                "n_wrong": int(at.sum()), "n_right": int((~at).sum()),
-                "mended": _mean(~patched[i][at]), "kept": _mean(~patched[i][~at]),
-                "votes_wrong": _mean(votes[i][at]), "votes_right": _mean(votes[i][~at]),
-                "on_write_wrong": _mean(on_write[i][at]), "on_write_right": _mean(on_write[i][~at]),
-            }  # fmt: skip
+                "run": config.name,
+                "replica": replica,
+                "set": name,
+                "learned": bool(good[i]),
+                "n_wrong": int(at.sum()),
+                "n_right": int((~at).sum()),
+                "mended": _mean(~patched[i][at]),
+                "kept": _mean(~patched[i][~at]),
+                "votes_wrong": _mean(votes[i][at]),
+                "votes_right": _mean(votes[i][~at]),
+                "on_write_wrong": _mean(on_write[i][at]),
+                "on_write_right": _mean(on_write[i][~at]),
+            }
 
 
 def _mean(values: Floats | reading.Bools) -> float | None:
@@ -83,7 +88,5 @@ def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
         ):
             samples = [rows[column].to_numpy() for column in columns]
             lost = every.height - rows.height
-            found.add(
-                comparison, *samples, excluded=lost, reason="the model did not learn, or makes no error"
-            )
+            found.add(comparison, *samples, excluded=lost, reason="the model did not learn, or makes no error")
     return found.table()

@@ -52,15 +52,11 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         curves = pl.concat(reading.curves(context, config) for config in configs.values())
     errors = pl.DataFrame(final)
     known = Known(context, errors, curves, pl.DataFrame(sharp), configs)
-    for compare in (
-        _glitches, _seeds, _generative, _coverage, _sizes, _controls, _sharpened, _optimisers,
-    ):  # fmt: skip
+    for compare in (_glitches, _seeds, _generative, _coverage, _sizes, _controls, _sharpened, _optimisers):
         compare(known)
     return {
         "data_stats": _data_stats(context),
-        "configs": pl.DataFrame(
-            [reading.described(each) for each in configs.values()], infer_schema_length=None
-        ),
+        "configs": pl.DataFrame([reading.described(each) for each in configs.values()], infer_schema_length=None),
         "final": errors,
         "curves": curves,
         "by_distance": pl.DataFrame(binned) if binned else None,
@@ -89,12 +85,18 @@ def _data_stats(context: Inputs) -> pl.DataFrame:
             deviation = np.sqrt((pairs - 2) * p_read * (1 - p_read) / n)
             rows.append(
                 {
-                    "dataset": dataset, "set": name, "length": length, "p_ignore": p, "n_seq": n,
-                    "n_distinct": len(np.unique(tokens, axis=0)), "n_reads": int(counts.sum()),
-                    "reads_mean": counts.mean(), "reads_expected": expected,
+                    "dataset": dataset,
+                    "set": name,
+                    "length": length,
+                    "p_ignore": p,
+                    "n_seq": n,
+                    "n_distinct": len(np.unique(tokens, axis=0)),
+                    "n_reads": int(counts.sum()),
+                    "reads_mean": counts.mean(),
+                    "reads_expected": expected,
                     "z": (counts.mean() - expected) / deviation,
                 }
-            )  # fmt: skip
+            )
     return pl.DataFrame(rows)
 
 
@@ -145,9 +147,13 @@ class Known:
     """Errors of all models by run and set, of those that learned the training language or of all."""
 
     def __init__(
-        self, context: Inputs, errors: pl.DataFrame, curves: pl.DataFrame, sharp: pl.DataFrame,
+        self,
+        context: Inputs,
+        errors: pl.DataFrame,
+        curves: pl.DataFrame,
+        sharp: pl.DataFrame,
         configs: dict[str, Config],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.context, self.errors, self.curves, self.sharp = context, errors, curves, sharp
         self.configs = configs
         self.found = Measurements(context, reading.UNTRAINED)
@@ -206,9 +212,7 @@ class Known:
     def beside_mixture(self) -> str:
         """The run on the plain language that took as many steps as the mixture."""
         steps = self.configs[MIXTURE].entry["steps"]
-        same = [
-            run for run in (BASE, FRESH) if run in self.configs and self.configs[run].entry["steps"] == steps
-        ]
+        same = [run for run in (BASE, FRESH) if run in self.configs and self.configs[run].entry["steps"] == steps]
         return same[0] if same else BASE
 
 
@@ -267,9 +271,7 @@ def _rises(known: Known) -> Floats:
                 continue
             online = known.configs[BASE].entry["online"]
             reads = (
-                online
-                * known.read_count(BASE, name)
-                / len(known.context.dataset("flipflop-strings").filter(set=name))
+                online * known.read_count(BASE, name) / len(known.context.dataset("flipflop-strings").filter(set=name))
             )
             best = np.minimum.accumulate(errors)
             deviation = np.sqrt((errors * (1 - errors) + best * (1 - best)) / reads)
@@ -308,9 +310,7 @@ def _sizes(known: Known) -> None:
             known.found.not_run(comparison)
             continue
         most = max(len(known.of(run, name)) for run in runs)
-        line = [
-            (known.configs[run].entry[field], known.good_decades(run, name)[:most]) for run in (BASE, *runs)
-        ]
+        line = [(known.configs[run].entry[field], known.good_decades(run, name)[:most]) for run in (BASE, *runs)]
         line = [(size, values) for size, values in line if len(values)]
         if len(line) < 3:
             line = []
@@ -328,9 +328,7 @@ def _controls(known: Known) -> None:
     else:
         best, kept = halved((run, known.good(run, "dense")) for run in comparisons.FIXED)
         pair = base[kept], known.good(best, "dense")[kept]
-        found.add(
-            comparisons.POSITIONS["best of three"], *pair, excluded=known.lost(BASE, best) if best else 0
-        )
+        found.add(comparisons.POSITIONS["best of three"], *pair, excluded=known.lost(BASE, best) if best else 0)
     own, other, lost = known.paired(EMBED_HALF, lambda run: known.decades(run, "sparse"))
     found.add(comparisons.DROPPED, own, other, excluded=lost)
     wrong = known.wrong(EMBED_HALF, "sparse")[known.learned(EMBED_HALF)]
@@ -344,7 +342,7 @@ def _optimisers(known: Known) -> None:
     moved = [
         max(abs(np.median(known.good_decades(run, name)) - np.median(known.good_decades(BASE, name))) for name in OUT)
         for run in trained
-    ]  # fmt: skip
+    ]
     left_out = len(settings) - len(trained)
     known.found.add(comparisons.OPTIMISED, moved, excluded=left_out, reason="most models did not learn")
 
@@ -413,9 +411,16 @@ def _variance(known: Known, name: str) -> Iterator[Row]:
     shares = factorial.two_way(values) if values.size else (np.nan,) * 3
     for source, share, (component, ratio) in zip(PARTS, shares, parts, strict=True):
         yield {
-            "set": name, "part": source, "share": share, "component": component, "ratio": ratio.value, "lo": ratio.lo,
-            "hi": ratio.hi, "interval": ratio.kind, "n": ratio.n,
-        }  # fmt: skip
+            "set": name,
+            "part": source,
+            "share": share,
+            "component": component,
+            "ratio": ratio.value,
+            "lo": ratio.lo,
+            "hi": ratio.hi,
+            "interval": ratio.kind,
+            "n": ratio.n,
+        }
 
 
 def _seeds(known: Known) -> None:
@@ -423,6 +428,4 @@ def _seeds(known: Known) -> None:
     k = known.configs[FACTORIAL].entry["data_seeds"]
     parts = factorial.components(values, known.context.settings.confidence)
     for (_, found), comparison in zip(parts, comparisons.SEED_RATIO.values(), strict=False):
-        known.found.put(
-            comparison, found, k - values.shape[1], "initial weights with which a model did not learn"
-        )
+        known.found.put(comparison, found, k - values.shape[1], "initial weights with which a model did not learn")

@@ -35,9 +35,7 @@ UNTRAINED = "accuracy on stories like those of training below the bar"
 WORDS_AT_ONCE = 8000  # of a forward pass
 
 Scores = NDArray[np.float64]  # (R, N, K) of R models, N prompts and K candidates
-First = (
-    NDArray[np.int64] | None
-)  # (R, N): which candidate leads all words, -1 for none; None where there are no others
+First = NDArray[np.int64] | None  # (R, N): which candidate leads all words, -1 for none; None where there are no others
 
 
 class Predictor(Protocol):
@@ -63,11 +61,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return the accuracy of every predictor by length of the string, and comparisons of the models."""
     rows: list[dict[str, Any]] = []
     with one_thread():
-        for predictor in (
-            *_rules(context.entry.ngrams),
-            *_standins(context),
-            *_pretrained(context.entry.pretrained),
-        ):
+        for predictor in (*_rules(context.entry.ngrams), *_standins(context), *_pretrained(context.entry.pretrained)):
             rows += answers(predictor, *_strings(context))
     table = pl.DataFrame(rows, infer_schema_length=None)
     table = table.join(told(context), on=["model", "replica"], how="left", maintain_order="left")
@@ -115,12 +109,17 @@ def answers(
         broken = np.asarray(np.isnan(scores).any((1, 2)))
         for r in range(len(scores)):
             yield {
-                "model": predictor.name, "kind": predictor.kind, "replica": r, "n_params": predictor.n_params,
-                "length": length, "n": len(queries), "n_correct": None if broken[r] else int(right[r].sum()),
+                "model": predictor.name,
+                "kind": predictor.kind,
+                "replica": r,
+                "n_params": predictor.n_params,
+                "length": length,
+                "n": len(queries),
+                "n_correct": None if broken[r] else int(right[r].sum()),
                 "accuracy": None if broken[r] else float(right[r].mean()),
                 "strict": None if first is None or broken[r] else float((first[r] == truth).mean()),
                 "expected": expected(predictor, length),
-            }  # fmt: skip
+            }
 
 
 def expected(predictor: Predictor, length: int) -> float | None:
@@ -148,9 +147,7 @@ class Oracle:
     def score(self, prompts: Sequence[str], candidates: Sequence[str]) -> tuple[Scores, First]:
         """Return 1 for the state of the last sentence whose subject is the person who writes, else 0."""
         who = f"{language.PUBLISHED.writer} "
-        states = [
-            next(s for s in reversed(sentences(text)) if s.startswith(who)).split()[-1] for text in prompts
-        ]
+        states = [next(s for s in reversed(sentences(text)) if s.startswith(who)).split()[-1] for text in prompts]
         return np.array([[[float(state == each) for each in candidates] for state in states]]), None
 
 
@@ -245,18 +242,14 @@ class Pretrained:
     def __init__(self, folder: Path, transformers: Any) -> None:
         self.name = folder.name
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-        self.model = transformers.AutoModelForCausalLM.from_pretrained(
-            str(folder), local_files_only=True
-        ).eval()
+        self.model = transformers.AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True).eval()
         self.n_params: int | None = sum(each.numel() for each in self.model.parameters())
         self.most = getattr(self.model.config, "max_position_embeddings", None)
 
     def score(self, prompts: Sequence[str], candidates: Sequence[str]) -> tuple[Scores, First]:
         """Return the logits of the first token of " on" and " off" behind each prompt; NaN where a prompt is longer
         than what the model reads."""
-        numbers = [
-            self.tokenizer(f" {each}", add_special_tokens=False)["input_ids"][0] for each in candidates
-        ]
+        numbers = [self.tokenizer(f" {each}", add_special_tokens=False)["input_ids"][0] for each in candidates]
         scores = np.full((1, len(prompts), len(candidates)), np.nan)
         place = np.full((1, len(prompts)), -1)
         for n, text in enumerate(prompts):
@@ -301,9 +294,7 @@ def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
 
     def accuracy(known: pl.DataFrame) -> Floats:
         rows = known.drop_nulls("accuracy").sort("replica", "length").group_by("replica", maintain_order=True)
-        return np.array([own["accuracy"].to_list() for _, own in rows]).reshape(
-            -1, table["length"].n_unique()
-        )
+        return np.array([own["accuracy"].to_list() for _, own in rows]).reshape(-1, table["length"].n_unique())
 
     shown = {run: accuracy(table.filter("learned", model=run)) for run in context.runs()}
     lost = {run: table.filter(~pl.col("learned"), model=run)["replica"].n_unique() for run in shown}
@@ -320,7 +311,5 @@ def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
         each = [own["accuracy"].to_numpy() for _, own in known.group_by("model", maintain_order=True)]
         found.add(comparisons.PRETRAINED_LENGTH, [own[-1] - own[0] for own in each])
         means_of = [float(own.mean()) for own in each]
-        found.add(
-            comparisons.PRETRAINED_SIZE, [large - small for small, large in itertools.pairwise(means_of)]
-        )
+        found.add(comparisons.PRETRAINED_SIZE, [large - small for small, large in itertools.pairwise(means_of)])
     return found.table()

@@ -31,15 +31,14 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     shorter, longer = final.filter(pl.col("length") == own), final.filter(pl.col("length") > own)
     found = Measurements(context, reading.UNTRAINED)
     for comparison, part, run in (
-        (comparisons.LSTM_CLEAN, shorter, LSTM), (comparisons.LSTM_LONG_CLEAN, shorter, LSTM_LONG),
+        (comparisons.LSTM_CLEAN, shorter, LSTM),
+        (comparisons.LSTM_LONG_CLEAN, shorter, LSTM_LONG),
         (comparisons.LSTM_LONGER_CLEAN, longer, LSTM),
-    ):  # fmt: skip
+    ):
         wrong = part.filter(run=run).group_by("replica").agg(pl.col("n_err").sum())
         found.add(comparison, wrong["n_err"].to_numpy())
     return {
-        "configs": pl.DataFrame(
-            [reading.described(config) for config in configs.values()], infer_schema_length=None
-        ),
+        "configs": pl.DataFrame([reading.described(config) for config in configs.values()], infer_schema_length=None),
         "final": final,
         "curves": curves,
         "by_distance": pl.DataFrame(binned) if binned else None,

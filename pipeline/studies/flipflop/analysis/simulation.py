@@ -18,12 +18,7 @@ from pipeline.languages import flipflop as language
 from pipeline.studies.flipflop import comparisons
 from pipeline.studies.flipflop.measures import maps, reading
 from pipeline.studies.flipflop.measures.reading import Config, Floats, Row
-from pipeline.studies.flipflop.names import (
-    LINEAR,
-    LINEAR_SHARP,
-    MANY_SHARP,
-    ONE,
-)
+from pipeline.studies.flipflop.names import LINEAR, LINEAR_SHARP, MANY_SHARP, ONE
 
 MAPPED = 40  # sequences whose attention is measured
 PROBE = np.array([[2, 0, 1, 0, 0, 1, 2, 0]])  # FF-D10
@@ -59,9 +54,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     measured = with_learned(pl.DataFrame(sharp, infer_schema_length=None), configs, context.settings)
     summary = pl.DataFrame(switches, infer_schema_length=None)
     return {
-        "configs": pl.DataFrame(
-            [reading.described(each) for each in configs.values()], infer_schema_length=None
-        ),
+        "configs": pl.DataFrame([reading.described(each) for each in configs.values()], infer_schema_length=None),
         "sim_eval": measured,
         "sim_maps": pl.DataFrame(shown),
         "heads": pl.DataFrame(heads),
@@ -69,9 +62,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         "weight_norms": pl.DataFrame(norms),
         "drift": pl.DataFrame(drift, infer_schema_length=None),
         "drift_summary": summary,
-        "comparisons": _compared(
-            context, Known(configs, measured, pl.DataFrame(heads), pl.DataFrame(norms), summary)
-        ),
+        "comparisons": _compared(context, Known(configs, measured, pl.DataFrame(heads), pl.DataFrame(norms), summary)),
     }
 
 
@@ -80,9 +71,7 @@ def with_learned(measured: pl.DataFrame, configs: dict[str, Config], settings: A
     own = [
         rows.select("run", "replica", learned=pl.Series(reading.learned(rows["error"].to_numpy(), settings)))
         for run, config in configs.items()
-        for rows in [
-            measured.filter(run=run, set=ON[config.entry["train"][0]], length=config.entry["length"])
-        ]
+        for rows in [measured.filter(run=run, set=ON[config.entry["train"][0]], length=config.entry["length"])]
     ]
     return measured.join(pl.concat(own), on=["run", "replica"], maintain_order="left")
 
@@ -113,9 +102,14 @@ def _measured(context: Inputs, config: Config) -> Iterator[Row]:
             scores = maps.sharpness(pattern, lengths, some, answers[:, :MAPPED])
         for i, r in enumerate(config.replicas):
             yield {
-                "run": config.name, "family": config.entry["family"], "replica": r, "set": name, "length": length,
-                "n": symbols.size, "error": float(error[i]),
-            } | {key: None if np.isnan(values[i]) else float(values[i]) for key, values in scores.items()}  # fmt: skip
+                "run": config.name,
+                "family": config.entry["family"],
+                "replica": r,
+                "set": name,
+                "length": length,
+                "n": symbols.size,
+                "error": float(error[i]),
+            } | {key: None if np.isnan(values[i]) else float(values[i]) for key, values in scores.items()}
 
 
 def _maps(config: Config) -> Iterator[Row]:
@@ -127,9 +121,14 @@ def _maps(config: Config) -> Iterator[Row]:
     for (layer, head, query, key), weight in np.ndenumerate(patterns):
         if key <= query:
             yield {
-                "run": config.name, "layer": layer + 1, "head": head + 1, "query": query, "key": key,
-                "weight": float(weight), "last_write": bool(last[query] == key),
-            }  # fmt: skip
+                "run": config.name,
+                "layer": layer + 1,
+                "head": head + 1,
+                "query": query,
+                "key": key,
+                "weight": float(weight),
+                "last_write": bool(last[query] == key),
+            }
 
 
 def _heads(context: Inputs, config: Config) -> Iterator[Row]:
@@ -141,17 +140,18 @@ def _heads(context: Inputs, config: Config) -> Iterator[Row]:
     for name, inputs in (("set", symbols), ("probe", PROBE)):
         _, recorded = config.forward(inputs, maps.names(layers, maps.PATTERN))
         patterns[name] = maps.stacked(recorded, maps.PATTERN, layers)  # (R, L, N, H, T, T)
-    on = {
-        name: maps.on_last_write(patterns[name], inputs)
-        for name, inputs in (("set", symbols), ("probe", PROBE))
-    }
+    on = {name: maps.on_last_write(patterns[name], inputs) for name, inputs in (("set", symbols), ("probe", PROBE))}
     largest = patterns["set"].max(-1).mean((2, 4))
     for (i, layer, head), share_on_write in np.ndenumerate(on["set"]):
         yield {
-            "run": config.name, "replica": config.replicas[i], "layer": layer + 1, "head": head + 1,
-            "max_weight": float(largest[i, layer, head]), "argmax_last_noop": float(share_on_write),
+            "run": config.name,
+            "replica": config.replicas[i],
+            "layer": layer + 1,
+            "head": head + 1,
+            "max_weight": float(largest[i, layer, head]),
+            "argmax_last_noop": float(share_on_write),
             "ideal": bool(on["probe"][i, layer, head] == 1),
-        }  # fmt: skip
+        }
 
 
 def _steps(config: Config) -> Iterator[tuple[int, Config]]:
@@ -163,9 +163,7 @@ def _steps(config: Config) -> Iterator[tuple[int, Config]]:
             for name, value in config.ensemble.params.items()
             if name.startswith(prefix)
         }
-        ensemble = type(config.ensemble)(
-            config.ensemble.spec, params, config.ensemble.table, config.ensemble.header
-        )
+        ensemble = type(config.ensemble)(config.ensemble.spec, params, config.ensemble.table, config.ensemble.header)
         yield step, Config(config.name, config.entry, ensemble, config.replicas)
 
 
@@ -180,25 +178,32 @@ def _distances(context: Inputs, config: Config) -> Iterator[Row]:
             apart = np.linalg.norm(patterns[:, :, :, a] - patterns[:, :, :, b], axis=(-2, -1)).mean(-1)
             for (i, layer), distance in np.ndenumerate(apart / np.sqrt(symbols.shape[1])):
                 yield {
-                    "run": config.name, "replica": config.replicas[i], "step": step, "layer": layer + 1,
-                    "head_a": a + 1, "head_b": b + 1, "distance": float(distance),
-                }  # fmt: skip
+                    "run": config.name,
+                    "replica": config.replicas[i],
+                    "step": step,
+                    "layer": layer + 1,
+                    "head_a": a + 1,
+                    "head_b": b + 1,
+                    "distance": float(distance),
+                }
 
 
 def _norms(config: Config) -> Iterator[Row]:
     """Yield the norms of all matrices of the layers, at the end of training and at the steps that are kept."""
     end = config.entry["steps"]
     for step, then in ((end, config), *((step, then) for step, then in _steps(config) if step != end)):
-        for name, values in sorted(
-            then.ensemble.params.items()
-        ):  # in a file they have another order in every process
+        for name, values in sorted(then.ensemble.params.items()):  # in a file they have another order in every process
             if values.ndim == 3 and not name.startswith(("step", "embed", "head")):
                 for r in config.replicas:
                     matrix = values[r].double().numpy()
                     yield {
-                        "run": config.name, "replica": r, "step": step, "matrix": name,
-                        "frobenius": float(np.linalg.norm(matrix)), "spectral": float(np.linalg.norm(matrix, 2)),
-                    }  # fmt: skip
+                        "run": config.name,
+                        "replica": r,
+                        "step": step,
+                        "matrix": name,
+                        "frobenius": float(np.linalg.norm(matrix)),
+                        "spectral": float(np.linalg.norm(matrix, 2)),
+                    }
 
 
 def _drifts(config: Config) -> Iterator[tuple[list[Row], Row]]:
@@ -222,27 +227,39 @@ def _drifts(config: Config) -> Iterator[tuple[list[Row], Row]]:
             for t in range(0, symbols.shape[1], EVERY):
                 rows.append(
                     {
-                        "run": config.name, "replica": r, "probe": name, "position": t + 1,
-                        "argmax_key": int(largest[t]) + 1, "on_last_write": float(pattern[t, last[t]]),
+                        "run": config.name,
+                        "replica": r,
+                        "probe": name,
+                        "position": t + 1,
+                        "argmax_key": int(largest[t]) + 1,
+                        "on_last_write": float(pattern[t, last[t]]),
                         "on_itself": float(pattern[t, t]),
                         "on_recent": min(1.0, float(pattern[t, max(0, t - RECENT) : t + 1].sum())),
                         "correct": bool(answers[t] == truth[t]),
                     }
-                )  # fmt: skip
+                )
         symbols = probes["two_writes"][0]
         pattern = outputs["two_writes"][1][i]
         of = maps.coefficients(config.ensemble.params, r, config.entry["length"])
         expected, seen = maps.predicted_switch(of, symbols), maps.observed_switch(pattern, symbols)
-        both = [
-            outputs[name][0][i][-1] == language.states(probes[name])[0][-1]
-            for name in ("two_writes", "swapped")
-        ]
-        yield rows, {
-            "run": config.name, "replica": r, "a": of.a, "b": of.b, **{f"A{k}": float(of.A[k]) for k in range(3)},
-            **{f"g{k}": float(of.g[k]) for k in range(3)}, "switch_predicted": expected, "switch_observed": seen,
-            "agree": expected == seen, "on_write_at_end": bool(pattern[-1].argmax() == np.flatnonzero(symbols)[-1]),
-            "recent_mass_at_end": min(1.0, float(pattern[-1, -RECENT:].sum())), "right_at_end": bool(all(both)),
-        }  # fmt: skip
+        both = [outputs[name][0][i][-1] == language.states(probes[name])[0][-1] for name in ("two_writes", "swapped")]
+        yield (
+            rows,
+            {
+                "run": config.name,
+                "replica": r,
+                "a": of.a,
+                "b": of.b,
+                **{f"A{k}": float(of.A[k]) for k in range(3)},
+                **{f"g{k}": float(of.g[k]) for k in range(3)},
+                "switch_predicted": expected,
+                "switch_observed": seen,
+                "agree": expected == seen,
+                "on_write_at_end": bool(pattern[-1].argmax() == np.flatnonzero(symbols)[-1]),
+                "recent_mass_at_end": min(1.0, float(pattern[-1, -RECENT:].sum())),
+                "right_at_end": bool(all(both)),
+            },
+        )
 
 
 @dataclass(frozen=True)
@@ -264,11 +281,7 @@ class Known:
 
     def as_trained(self, run: str, column: str = "error") -> Floats:
         """Return a column of the models of a run on inputs like those of training."""
-        return (
-            self.of(run, ON[self.configs[run].entry["train"][0]], column)
-            if run in self.configs
-            else np.empty(0)
-        )
+        return self.of(run, ON[self.configs[run].entry["train"][0]], column) if run in self.configs else np.empty(0)
 
     def learned(self, run: str) -> reading.Bools:
         """Return which models of a run learned what they were trained on."""
@@ -300,13 +313,7 @@ class Known:
 
 
 def _by_model(rows: pl.DataFrame, value: pl.Expr) -> Floats:
-    return (
-        rows.group_by("replica")
-        .agg(value.alias("value"))
-        .sort("replica")["value"]
-        .cast(pl.Float64)
-        .to_numpy()
-    )
+    return rows.group_by("replica").agg(value.alias("value")).sort("replica")["value"].cast(pl.Float64).to_numpy()
 
 
 def _compared(context: Inputs, known: Known) -> pl.DataFrame:

@@ -39,9 +39,13 @@ def _machines() -> Iterator[dict[str, Any]]:
     for machine, table, states, symbols in machines:
         for (state, symbol), goal in np.ndenumerate(table):
             yield {
-                "machine": machine, "state": state, "symbol": symbol, "next_state": int(goal),
-                "state_shown": states[state], "symbol_shown": symbols[symbol],
-            }  # fmt: skip
+                "machine": machine,
+                "state": state,
+                "symbol": symbol,
+                "next_state": int(goal),
+                "state_shown": states[state],
+                "symbol_shown": symbols[symbol],
+            }
 
 
 def _dilution() -> Iterator[dict[str, Any]]:
@@ -66,14 +70,7 @@ def _ngrams(context: Inputs) -> Iterator[dict[str, Any]]:
                 sampled = float((exact.ngram_guess(tokens, n)[:, :-1][at] != bits).mean())
             law = language.halves(p)
             error = exact.ngram_error(n, LENGTH, float(law[0]), float(law[1]))
-            yield {
-                "n": n,
-                "set": name,
-                "length": LENGTH,
-                "error": error,
-                "sampled": sampled,
-                "reads": int(at.sum()),
-            }
+            yield {"n": n, "set": name, "length": LENGTH, "error": error, "sampled": sampled, "reads": int(at.sum())}
 
 
 def _scores() -> Iterator[dict[str, Any]]:

@@ -16,19 +16,29 @@ def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates; none of them depends on what was trained."""
     for gate, measure, section, value, printed, unit in _numbers():
         yield Gate(
-            "23", gate, measure, SECTION.format(section), within(printed, unit / 2), Measured(float(value)), "",
-            printed,
-        )  # fmt: skip
+            "23", gate, measure, SECTION.format(section), within(printed, unit / 2), Measured(float(value)), "", printed
+        )
     yield Gate(
-        "23", "models", "remainder of trained models besides 500 baselines, in sets of 25",
-        SECTION.format("3.5.4"), at_most(0.0), Measured(float((10_625 - 500) % 25)), "", kind=OWN,
-    )  # fmt: skip
+        "23",
+        "models",
+        "remainder of trained models besides 500 baselines, in sets of 25",
+        SECTION.format("3.5.4"),
+        at_most(0.0),
+        Measured(float((10_625 - 500) % 25)),
+        "",
+        kind=OWN,
+    )
     for n, reads in ((10**3, 3567), (10**5, 353875)):
         deviation = (reads - n * (1 + 254 * 0.01)) / sqrt(n * 254 * 0.01 * 0.99)
         yield Gate(
-            "23", f"{reads} reads", f"standard deviations between the reads of {n} strings of FFL(0.98) and their mean",
-            SECTION.format("3.5.6.2"), at_most(2.0), Measured(abs(deviation)), "",
-        )  # fmt: skip
+            "23",
+            f"{reads} reads",
+            f"standard deviations between the reads of {n} strings of FFL(0.98) and their mean",
+            SECTION.format("3.5.6.2"),
+            at_most(2.0),
+            Measured(abs(deviation)),
+            "",
+        )
 
 
 def decoder_parameters(layers: int, width: int, length: int = 512, symbols: int = 5) -> int:
@@ -62,13 +72,6 @@ def _numbers() -> Iterator[tuple[str, str, str, int, float, float]]:
         1e6,
     )
     size = decoder_parameters(8, 1024)
-    yield (
-        "largest decoder",
-        "trained numbers of 8 layers of width 1024",
-        "3.5.6.2, Figure 3.27",
-        size,
-        101e6,
-        1e6,
-    )
+    yield ("largest decoder", "trained numbers of 8 layers of width 1024", "3.5.6.2, Figure 3.27", size, 101e6, 1e6)
     yield "LSTM", "trained numbers of an LSTM of width 128", "3.5.6.2", lstm_parameters(128), 133e3, 1e3
     yield "tokens", "steps times batch times length", "3.5.6.2", 10_000 * 16 * 512, 81_920_000, 0

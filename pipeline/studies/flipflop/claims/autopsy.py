@@ -16,9 +16,9 @@ def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
     for name in ("dense", "sparse"):
         for gate, known, conditions in (
-            ("mended", comparisons.MENDED, above(0.5)), ("kept", comparisons.KEPT, at_least(0.9)),
-            ("stale votes", comparisons.VOTES, above(0.0)), ("weight on the write", comparisons.ON_WRITE, below(0.0)),
-        ):  # fmt: skip
-            yield evidence.gate(
-                context, "26", f"{name}, {gate}", known[name], conditions, "our extension", kind=OWN
-            )
+            ("mended", comparisons.MENDED, above(0.5)),
+            ("kept", comparisons.KEPT, at_least(0.9)),
+            ("stale votes", comparisons.VOTES, above(0.0)),
+            ("weight on the write", comparisons.ON_WRITE, below(0.0)),
+        ):
+            yield evidence.gate(context, "26", f"{name}, {gate}", known[name], conditions, "our extension", kind=OWN)

@@ -26,28 +26,40 @@ def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 25."""
     table, gate = context.table("lm_eval"), partial(evidence.gate, context)
     yield Gate(
-        "25", "oracle", "least accuracy of the oracle, at all lengths", LIGHT, at_least(1.0),
-        *evidence.reduced(table.filter(kind="oracle"), column_min("accuracy"), "the oracle was not asked"), kind=OWN,
-    )  # fmt: skip
+        "25",
+        "oracle",
+        "least accuracy of the oracle, at all lengths",
+        LIGHT,
+        at_least(1.0),
+        *evidence.reduced(table.filter(kind="oracle"), column_min("accuracy"), "the oracle was not asked"),
+        kind=OWN,
+    )
     rules = table.filter(pl.col("kind").is_in(["ngram", "heuristic"]), pl.col("expected") < 1)
     p = pl.col("expected")
     off = rules.with_columns(z=(pl.col("accuracy") - p).abs() / (p * (1 - p) / pl.col("n")).sqrt())
     yield Gate(
-        "25", "n-grams", "standard errors between the accuracy of a rule and the law of its strings, most of all rules",
-        LIGHT, at_most(context.settings.far), *evidence.reduced(off, column_max("z"), "no rule was asked"), kind=OWN,
-    )  # fmt: skip
+        "25",
+        "n-grams",
+        "standard errors between the accuracy of a rule and the law of its strings, most of all rules",
+        LIGHT,
+        at_most(context.settings.far),
+        *evidence.reduced(off, column_max("z"), "no rule was asked"),
+        kind=OWN,
+    )
     for run, comparison in comparisons.STORY_LENGTH.items():
         yield gate("25", f"stand-in, {STANDINS[run]}, length", comparison, at_most(0.0), LIGHT, kind=OWN)
     for (_, large), comparison in comparisons.STORY_SIZE.items():
         yield gate("25", f"stand-in, {STANDINS[large]}, size", comparison, at_least(0.0), LIGHT, kind=OWN)
-    for name, comparison in (
-        ("length", comparisons.PRETRAINED_LENGTH),
-        ("size", comparisons.PRETRAINED_SIZE),
-    ):
+    for name, comparison in (("length", comparisons.PRETRAINED_LENGTH), ("size", comparisons.PRETRAINED_SIZE)):
         asked = gate("25", f"pretrained, {name}", comparison, above(0.5), LIGHT)
         yield asked if asked.measured else replace(asked, missing=ABSENT)
     yield Gate(
-        "25", "ChatGPT", "tokens up to which a chat model that was told the rules answers right (the text: about 400)",
-        CHAT, (), None,
-        "a chat model as of May 2023 cannot be asked again", kind=STATED,
-    )  # fmt: skip
+        "25",
+        "ChatGPT",
+        "tokens up to which a chat model that was told the rules answers right (the text: about 400)",
+        CHAT,
+        (),
+        None,
+        "a chat model as of May 2023 cannot be asked again",
+        kind=STATED,
+    )

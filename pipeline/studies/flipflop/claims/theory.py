@@ -15,8 +15,9 @@ from schemas.claims import CORRECTED, OWN
 
 SOURCE = "Liu 2024, section {}"
 PARTS = {
-    "monoid": Part("the flip-flop monoid is the smallest that is neither commutative nor invertible",
-                   SOURCE.format("3.5.1.1")),
+    "monoid": Part(
+        "the flip-flop monoid is the smallest that is neither commutative nor invertible", SOURCE.format("3.5.1.1")
+    ),
     "monoids of three elements": Part("how many there are, and how many do not commute", SOURCE.format("3.5.1.1"), OWN),
     "machine": Part("a machine of four states reads flip-flop language", SOURCE.format("3.5.1.2")),
     "machine, fewer states": Part("three of its states would be enough", SOURCE.format("3.5.1.2"), OWN),
@@ -34,7 +35,7 @@ PARTS = {
     "carries": Part("a flip-flop carries in additions", SOURCE.format("3.2.2, Figure 3.2")),
     "operand": Part("the operand of Table 3.2 gives the printed sum", SOURCE.format("3.2.2, Figure 3.2"), CORRECTED),
     "floor": Part("the least generative loss", SOURCE.format("3.5.1.2"), OWN),
-}  # fmt: skip
+}
 TRENDS = {"near chance on sparse strings": "ngram.near-chance", "right on dense strings": "ngram.dense"}
 ANSWERS = 12  # of two models to six additions
 
@@ -57,16 +58,15 @@ def _additions(context: Results) -> Iterator[Gate]:
         "marks": ("right", "marked_right", "answers whose printed mark is not what their sum says", source),
         "sums": ("printed_truth", "truth", "printed sums that are wrong", source),
         "carries": (
-            "carried", "truth", "sums for which a flip-flop carries wrongly", SOURCE.format("3.2.2, Figure 3.2"),
+            "carried",
+            "truth",
+            "sums for which a flip-flop carries wrongly",
+            SOURCE.format("3.2.2, Figure 3.2"),
         ),
-    }  # fmt: skip
+    }
     for name, (left, right, what, where) in wrong.items():
         same = pl.col(left).is_not_null() & (pl.col(left) == pl.col(right)).fill_null(False)
         # What is missing counts as wrong, and so does what is there twice.
         off = table.filter(~same).height + abs(ANSWERS - table.height)
-        count = (
-            (Measured(float(off), n=table.height), "")
-            if table.height
-            else (None, "no additions are recorded")
-        )
+        count = (Measured(float(off), n=table.height), "") if table.height else (None, "no additions are recorded")
         yield Gate("22", f"additions, {name}", f"{what}, or that are not there", where, at_most(0.0), *count)

@@ -11,9 +11,10 @@ from pipeline.kit.results import Results
 from pipeline.studies.flipflop.figures.common import SETS, points
 
 PANELS = {
-    "on_write": "weight on the last write", "votes": "more votes for the wrong bit",
+    "on_write": "weight on the last write",
+    "votes": "more votes for the wrong bit",
     "after": "right with all weight on the write",
-}  # fmt: skip
+}
 
 
 def glitches(context: Results) -> Figure:
@@ -28,7 +29,9 @@ def glitches(context: Results) -> Figure:
     data = (
         table.unpivot(
             [f"{what}_{kind}" for what in PANELS for kind in ("wrong", "right")],
-            index=["run", "replica", "set", "learned", "n_wrong", "n_right"], variable_name="what", value_name="share",
+            index=["run", "replica", "set", "learned", "n_wrong", "n_right"],
+            variable_name="what",
+            value_name="share",
         )
         .drop_nulls("share")
         .with_columns(
@@ -37,7 +40,7 @@ def glitches(context: Results) -> Figure:
             of=pl.col("set").replace_strict(SETS, return_dtype=pl.String),
             model=pl.format("{} {}", pl.col("run").str.strip_prefix("flipflop-"), "replica"),
         )
-    )  # fmt: skip
+    )
     panels = []
     for what, title in PANELS.items():
         base = alt.Chart(data.filter(panel=what)).encode(
@@ -45,16 +48,18 @@ def glitches(context: Results) -> Figure:
             y=alt.Y("share:Q", title="share", scale=alt.Scale(domain=[0, 1])),
             detail=["model:N", "of:N"],
             color=alt.Color(
-                "of:N",
-                title="set",
-                scale=alt.Scale(range=charts.PALETTE),
-                legend=alt.Legend(orient="top"),
+                "of:N", title="set", scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top")
             ),
             tooltip=[
-                "model:N", "learned:N", "of:N", "answers:N", alt.Tooltip("share:Q", format=".3f"), "n_wrong:Q",
+                "model:N",
+                "learned:N",
+                "of:N",
+                "answers:N",
+                alt.Tooltip("share:Q", format=".3f"),
+                "n_wrong:Q",
                 "n_right:Q",
             ],
-        )  # fmt: skip
+        )
         lines = base.mark_line(opacity=0.5)
         panels.append(
             alt.layer(lines, points(base, size=45)).properties(

@@ -14,15 +14,26 @@ from pipeline.studies.flipflop.names import FAMILIES
 SETS = {"sparse": "sparse", "dense": "dense", "val": "training language", "mix": "mixture"}
 # Every family has a mark of its own: no two share both colour and shape.
 LOOKS = {
-    "baseline": (charts.BLUE, "circle"), "middle": (charts.BLUE, "square"), "seeds": (charts.BLUE, "diamond"),
-    "lstm": (charts.VERMILLION, "circle"), "data": (charts.GREEN, "circle"), "symbols": (charts.GREEN, "square"),
-    "scale_data": (charts.SKY, "circle"), "scale_epochs": (charts.SKY, "square"),
-    "scale_size": (charts.SKY, "diamond"), "position": (charts.ORANGE, "circle"),
-    "activation": (charts.ORANGE, "square"), "sharpen": (charts.PURPLE, "circle"), "combo": (charts.PURPLE, "square"),
-    "generative": (charts.BLACK, "circle"), "wd": (charts.GREY, "circle"), "optimiser": (charts.GREY, "square"),
-    "dropout_attn": (charts.GREY, "diamond"), "dropout_ff": (charts.GREY, "triangle-up"),
+    "baseline": (charts.BLUE, "circle"),
+    "middle": (charts.BLUE, "square"),
+    "seeds": (charts.BLUE, "diamond"),
+    "lstm": (charts.VERMILLION, "circle"),
+    "data": (charts.GREEN, "circle"),
+    "symbols": (charts.GREEN, "square"),
+    "scale_data": (charts.SKY, "circle"),
+    "scale_epochs": (charts.SKY, "square"),
+    "scale_size": (charts.SKY, "diamond"),
+    "position": (charts.ORANGE, "circle"),
+    "activation": (charts.ORANGE, "square"),
+    "sharpen": (charts.PURPLE, "circle"),
+    "combo": (charts.PURPLE, "square"),
+    "generative": (charts.BLACK, "circle"),
+    "wd": (charts.GREY, "circle"),
+    "optimiser": (charts.GREY, "square"),
+    "dropout_attn": (charts.GREY, "diamond"),
+    "dropout_ff": (charts.GREY, "triangle-up"),
     "dropout_emb": (charts.GREY, "triangle-down"),
-}  # fmt: skip
+}
 
 
 def drawn(frame: pl.DataFrame, column: str = "error") -> pl.DataFrame:
@@ -45,9 +56,7 @@ def points(base: alt.Chart, **look: Any) -> Any:
     """Return a point for each model: full where it learned what it was trained on, else hollow."""
     return alt.layer(
         base.transform_filter("datum.learned").mark_point(filled=True, **look),
-        base.transform_filter("!datum.learned").mark_point(
-            filled=False, fill="white", strokeWidth=1.5, **look
-        ),
+        base.transform_filter("!datum.learned").mark_point(filled=False, fill="white", strokeWidth=1.5, **look),
     )
 
 
@@ -69,18 +78,14 @@ def log_axis(title: str, least: float = 1e-5) -> dict[str, Any]:
 def shaped(families: list[str]) -> alt.Shape:
     """Return the shapes of families, in the order of their colours, so that both have one legend."""
     subset = [family for family in FAMILIES if family in families]
-    scale = alt.Scale(
-        domain=[FAMILIES[family] for family in subset], range=[LOOKS[family][1] for family in subset]
-    )
+    scale = alt.Scale(domain=[FAMILIES[family] for family in subset], range=[LOOKS[family][1] for family in subset])
     return alt.Shape("label:N", title=None, scale=scale, legend=_legend())
 
 
 def coloured(families: list[str], **legend: Any) -> alt.Color:
     """Return the colours of families, some of which share one; beside `shaped` each has a mark of its own."""
     subset = [family for family in FAMILIES if family in families]
-    scale = alt.Scale(
-        domain=[FAMILIES[family] for family in subset], range=[LOOKS[family][0] for family in subset]
-    )
+    scale = alt.Scale(domain=[FAMILIES[family] for family in subset], range=[LOOKS[family][0] for family in subset])
     return alt.Color("label:N", title=None, scale=scale, legend=_legend(**legend))
 
 

@@ -46,11 +46,7 @@ def sizes(context: Results) -> Figure:
 
 
 def _curves(context: Results, runs: list[str], title: str, by_run: bool = False) -> Figure:
-    table = (
-        context.table("curves")
-        .filter(pl.col("run").is_in(runs), pl.col("set").is_in(OUT))
-        .drop_nulls("error")
-    )
+    table = context.table("curves").filter(pl.col("run").is_in(runs), pl.col("set").is_in(OUT)).drop_nulls("error")
     if not table.height:
         return empty(title, "nothing was trained at this scale")
     table = with_learned(context, table)
@@ -78,24 +74,20 @@ def _curves(context: Results, runs: list[str], title: str, by_run: bool = False)
             color=colour,
             strokeDash=dashed(),
         )
-        faint = base.mark_line(strokeWidth=1, opacity=0.35).encode(
-            y=alt.Y("shown:Q", **log_axis(ERROR, least))
-        )
+        faint = base.mark_line(strokeWidth=1, opacity=0.35).encode(y=alt.Y("shown:Q", **log_axis(ERROR, least)))
         strong = base.mark_line(strokeWidth=2).encode(
             y=alt.Y("best:Q", **log_axis(ERROR, least)),
             tooltip=["label:N", "replica:Q", "step:Q", alt.Tooltip("error:Q", format=".2g")],
         )
-        panels.append(
-            alt.layer(faint, strong, width=260, height=200, title=alt.TitleParams(SETS[name], fontSize=13))
-        )
+        panels.append(alt.layer(faint, strong, width=260, height=200, title=alt.TitleParams(SETS[name], fontSize=13)))
     last = data.filter(pl.col("step") == pl.col("step").max().over("run")).group_by(
         "label", "panel", maintain_order=True
     )
     words = "; ".join(
         f"{row['label']}, {row['panel']}: {row['least']:.2g} to {row['most']:.2g}"
-        for row in last.agg(
-            pl.col("error").min().alias("least"), pl.col("error").max().alias("most")
-        ).iter_rows(named=True)
+        for row in last.agg(pl.col("error").min().alias("least"), pl.col("error").max().alias("most")).iter_rows(
+            named=True
+        )
     )
     chart = alt.hconcat(*panels).resolve_scale(color="shared")
     words = f"{title}. Errors at the last checkpoint, on the first strings of each set: {words}."
@@ -142,9 +134,7 @@ def scatter(context: Results) -> Figure:
         ],
     )
     clean = data.filter(dense_error=0, sparse_error=0)
-    counts = ", ".join(
-        f"{name} {n}" for name, n in clean.group_by("label", maintain_order=True).len().iter_rows()
-    )
+    counts = ", ".join(f"{name} {n}" for name, n in clean.group_by("label", maintain_order=True).len().iter_rows())
     words = f"Errors of {data.height} models. Without an error on either set: {counts or 'none'}"
     title = alt.TitleParams("Errors of all models", subtitle=f"{data.height} models")
     chart = alt.layer(*floors, points(marked, size=55, opacity=0.75))
@@ -160,16 +150,17 @@ def violins(context: Results) -> Figure:
     table = table.filter(pl.col("length") == pl.col("length").min())
     data = drawn(table).with_columns(name=pl.col("run").str.strip_prefix("flipflop-"))
     order = [
-        name
-        for family in FAMILIES
-        for name in data.filter(family=family)["name"].unique(maintain_order=True).to_list()
+        name for family in FAMILIES for name in data.filter(family=family)["name"].unique(maintain_order=True).to_list()
     ]
     summary = data.group_by("name", "family", "label", "set", maintain_order=True).agg(
-        *(getattr(pl.col("shown").filter("learned"), what)().alias(name)
-          for name, what in (("least", "min"), ("median", "median"), ("most", "max"))),
-        pl.col("error").filter("learned").median().alias("middle"), pl.col("learned").sum(),
+        *(
+            getattr(pl.col("shown").filter("learned"), what)().alias(name)
+            for name, what in (("least", "min"), ("median", "median"), ("most", "max"))
+        ),
+        pl.col("error").filter("learned").median().alias("middle"),
+        pl.col("learned").sum(),
         pl.format("{} of {}", (pl.col("n_err") == 0).sum(), pl.len()).alias("without"),
-    )  # fmt: skip
+    )
     least = float(data["shown"].min())  # type: ignore[arg-type]
     panels = []
     for place, name in enumerate(OUT):
@@ -184,19 +175,23 @@ def violins(context: Results) -> Figure:
             x=alt.X("median:Q", **log_axis(ERROR, least))
         )
         marked = alt.Chart(data.filter(set=name)).encode(
-            y=y, x=alt.X("shown:Q", **log_axis(ERROR, least)), color=colour,
+            y=y,
+            x=alt.X("shown:Q", **log_axis(ERROR, least)),
+            color=colour,
             shape=shaped(data["family"].unique().to_list()),
             tooltip=[
-                "run:N", "replica:Q", "learned:N",
+                "run:N",
+                "replica:Q",
+                "learned:N",
                 *(alt.Tooltip(f"{each}:Q", format=".2g") for each in ("error", "lo", "hi")),
-                "interval:N", "n_err:Q", "n_reads:Q",
+                "interval:N",
+                "n_err:Q",
+                "n_reads:Q",
             ],
-        )  # fmt: skip
+        )
         text = at.mark_text(align="left", fontSize=11, x=232).encode(text="without:N")
         panel = alt.layer(bars, points(marked, size=30, opacity=0.9), ticks, text).properties(
-            width=225,
-            height=19 * len(order),
-            title=alt.TitleParams(f"{SETS[name]}; without error", fontSize=13),
+            width=225, height=19 * len(order), title=alt.TitleParams(f"{SETS[name]}; without error", fontSize=13)
         )
         panels.append(panel)
     words = "; ".join(
@@ -206,9 +201,7 @@ def violins(context: Results) -> Figure:
         for row in summary.iter_rows(named=True)
     )
     chart = alt.hconcat(*panels, spacing=55).resolve_scale(color="shared")
-    return chart.properties(
-        title="Errors by configuration", description=f"Errors by configuration: {words}."
-    ), data
+    return chart.properties(title="Errors by configuration", description=f"Errors by configuration: {words}."), data
 
 
 def factorial(context: Results) -> Figure:
@@ -228,15 +221,9 @@ def factorial(context: Results) -> Figure:
     cells = (
         base.transform_filter("datum.learned")
         .mark_rect()
-        .encode(
-            color=alt.Color(
-                "percent:Q", title="error (%)", scale=shade, legend=alt.Legend(gradientLength=120)
-            )
-        )
+        .encode(color=alt.Color("percent:Q", title="error (%)", scale=shade, legend=alt.Legend(gradientLength=120)))
     )
-    light = alt.condition(
-        f"datum.learned && datum.percent > {most / 2}", alt.value("white"), alt.value(charts.INK)
-    )
+    light = alt.condition(f"datum.learned && datum.percent > {most / 2}", alt.value("white"), alt.value(charts.INK))
     text = base.mark_text(fontSize=12).encode(text=alt.Text("percent:Q", format=".2f"), color=light)
     k = data["data_seed"].n_unique()
     words = "; ".join(
@@ -264,21 +251,15 @@ def distances(context: Results) -> Figure:
             scale=alt.Scale(type="log", base=2),
             axis=alt.Axis(values=[2**n for n in range(10)]),
         ),
-        color=alt.Color(
-            "panel:N", title=None, scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top")
-        ),
+        color=alt.Color("panel:N", title=None, scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top")),
     )
     bars = base.mark_rule().encode(y=alt.Y("lo:Q", title=ERROR), y2="hi:Q")
     points = base.mark_line(point=True).encode(
         y="error:Q", tooltip=["panel:N", "bin_lo:Q", "bin_hi:Q", "n_err:Q", "n_reads:Q", "n:Q", "interval:N"]
     )
     words = "; ".join(
-        f"{row['panel']}, {row['bin_lo']} to {row['bin_hi']}: {row['error']:.2g}"
-        for row in data.iter_rows(named=True)
+        f"{row['panel']}, {row['bin_lo']} to {row['bin_hi']}: {row['error']:.2g}" for row in data.iter_rows(named=True)
     )
     return alt.layer(bars, points).properties(
-        width=440,
-        height=220,
-        title="Errors by distance",
-        description=f"Errors by distance in pairs: {words}.",
+        width=440, height=220, title="Errors by distance", description=f"Errors by distance in pairs: {words}."
     ), data

@@ -36,10 +36,7 @@ def light_switch(context: Results) -> Figure:
     lengths = alt.Scale(type="log", base=2, domain=[told[0], told[-1]])
     x = alt.X("length:Q", title="tokens of the string", scale=lengths)
     y = alt.Y(
-        "accuracy:Q",
-        title="right states (share)",
-        scale=alt.Scale(domain=[0, 1]),
-        axis=alt.Axis(values=charts.UNIT),
+        "accuracy:Q", title="right states (share)", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(values=charts.UNIT)
     )
     panels = []
     for (panel,), rows in data.group_by("panel", maintain_order=True):
@@ -51,13 +48,9 @@ def light_switch(context: Results) -> Figure:
         lines = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=dashed(), detail="learned:N")
         tooltip = ["label:N", "learned:N", "length:Q", "accuracy:Q", "models:Q"]
         marked = points(base.encode(y=y, tooltip=tooltip), size=40)
-        bars = base.mark_rule(strokeWidth=1).encode(
-            y=alt.Y("least:Q", title="right states (share)"), y2="most:Q"
-        )
+        bars = base.mark_rule(strokeWidth=1).encode(y=alt.Y("least:Q", title="right states (share)"), y2="most:Q")
         panels.append(
-            alt.layer(bars, lines, marked).properties(
-                width=270, height=230, title=alt.TitleParams(panel, fontSize=13)
-            )
+            alt.layer(bars, lines, marked).properties(width=270, height=230, title=alt.TitleParams(panel, fontSize=13))
         )
     ends = data.filter(pl.col("length") == data["length"].max())
     accuracies = ", ".join(

@@ -25,9 +25,14 @@ from pipeline.studies.flipflop.names import (
 
 PROBE = "1-0--01-"
 PENALTIES = {
-    ONE: "no penalty", ONE_SHARP: "entropy", LINEAR: "no penalty, linear", LINEAR_SHARP: "entropy, linear",
-    MANY: "no penalty", MANY_SHARP: "entropy", MANY_FIRST: "entropy, first layer",
-}  # fmt: skip
+    ONE: "no penalty",
+    ONE_SHARP: "entropy",
+    LINEAR: "no penalty, linear",
+    LINEAR_SHARP: "entropy, linear",
+    MANY: "no penalty",
+    MANY_SHARP: "entropy",
+    MANY_FIRST: "entropy, first layer",
+}
 TRAINED_ON = {
     run: f"{p}{penalty}"
     for p, (plain, sharp) in LINEAR_ARMS.items()
@@ -60,9 +65,7 @@ def _maps(context: Results, runs: list[str], title: str, columns: int) -> Figure
     panels, words = [], []
     for run in runs:
         for (layer, head), rows in data.filter(run=run).group_by("layer", "head", maintain_order=True):
-            several = (
-                data.filter(run=run)["head"].n_unique() > 1 or data.filter(run=run)["layer"].n_unique() > 1
-            )
+            several = data.filter(run=run)["head"].n_unique() > 1 or data.filter(run=run)["layer"].n_unique() > 1
             name = PENALTIES[run] + (f", {layer}.{head}" if several else "")
             name += "" if learned[run] else " (not learned)"
             drawing = attention_map(rows, PROBE, cell, boxes=True)
@@ -78,9 +81,7 @@ def misleading(context: Results) -> Figure:
     """Share of rightly answered no-ops whose largest weight lies on a write of the right value: by raw weights, and by
     weights times the length of the value vector. Two joined points for each model, hollow where it did not learn the
     automaton; colours are kinds of models."""
-    table = context.table("sim_eval").filter(
-        pl.col("run").is_in([ONE, ONE_SHARP, LINEAR, LINEAR_SHARP]), set="p05"
-    )
+    table = context.table("sim_eval").filter(pl.col("run").is_in([ONE, ONE_SHARP, LINEAR, LINEAR_SHARP]), set="p05")
     table = table.drop_nulls("argmax_right_type")
     if not table.height:
         return empty("Misleading maps", "nothing was trained at this scale")
@@ -88,31 +89,25 @@ def misleading(context: Results) -> Figure:
         table.with_columns(label=pl.col("run").replace_strict(PENALTIES, default=None, return_dtype=pl.String))
         .rename({"argmax_right_type": "raw weights", "value_right_type": "weighted by values"})
         .unpivot(
-            ["raw weights", "weighted by values"], index=["run", "label", "replica", "learned"], variable_name="what",
+            ["raw weights", "weighted by values"],
+            index=["run", "label", "replica", "learned"],
+            variable_name="what",
             value_name="share",
         )
-    )  # fmt: skip
+    )
     base = alt.Chart(data).encode(
         x=alt.X("what:N", title=None, axis=alt.Axis(labelAngle=0)),
         y=alt.Y("share:Q", title="largest on a write of the right value", scale=alt.Scale(domain=[0, 1])),
         detail=["run:N", "replica:N"],
         color=alt.Color(
-            "label:N",
-            title=None,
-            scale=alt.Scale(range=charts.PALETTE),
-            legend=alt.Legend(orient="top", columns=2),
+            "label:N", title=None, scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top", columns=2)
         ),
     )
     chart = alt.layer(base.mark_line(opacity=0.6).encode(strokeDash=dashed()), points(base, size=45))
     means = data.group_by("label", "what", maintain_order=True).agg(pl.col("share").mean())
-    words = "; ".join(
-        f"{row['label']}, {row['what']}: {row['share']:.2f}" for row in means.iter_rows(named=True)
-    )
+    words = "; ".join(f"{row['label']}, {row['what']}: {row['share']:.2f}" for row in means.iter_rows(named=True))
     return chart.properties(
-        width=400,
-        height=220,
-        title="Raw weights and weights times values",
-        description=f"Mean shares. {words}.",
+        width=400, height=220, title="Raw weights and weights times values", description=f"Mean shares. {words}."
     ), data
 
 
@@ -129,10 +124,12 @@ def drift(context: Results) -> Figure:
         .filter(pl.col("position") > 34)
         .rename({"on_last_write": "last write", "on_recent": "last 32 positions"})
         .unpivot(
-            ["last write", "last 32 positions"], index=["run", "label", "replica", "learned", "position"],
-            variable_name="where", value_name="weight",
+            ["last write", "last 32 positions"],
+            index=["run", "label", "replica", "learned", "position"],
+            variable_name="where",
+            value_name="weight",
         )
-    )  # fmt: skip
+    )
     summary = context.table("drift_summary").filter(pl.col("run").is_in([LINEAR, LINEAR_SHARP]))
     rules = summary.with_columns(
         label=pl.col("run").replace_strict(PENALTIES, default=None, return_dtype=pl.String)
@@ -154,18 +151,9 @@ def drift(context: Results) -> Figure:
                 detail="replica:N",
                 strokeDash=dashed(),
                 color=alt.Color(
-                    "where:N",
-                    title="weight on",
-                    scale=alt.Scale(range=charts.PALETTE),
-                    legend=alt.Legend(orient="top"),
+                    "where:N", title="weight on", scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top")
                 ),
-                tooltip=[
-                    "replica:Q",
-                    "learned:N",
-                    "position:Q",
-                    "where:N",
-                    alt.Tooltip("weight:Q", format=".3f"),
-                ],
+                tooltip=["replica:Q", "learned:N", "position:Q", "where:N", alt.Tooltip("weight:Q", format=".3f")],
             )
         )
         marks = (
@@ -173,9 +161,7 @@ def drift(context: Results) -> Figure:
             .mark_rule(strokeDash=[3, 3], color=charts.GREY)
             .encode(x=alt.X("switch_predicted:Q", scale=x))
         )
-        panels.append(
-            alt.layer(marks, lines, width=265, height=190, title=alt.TitleParams(label, fontSize=13))
-        )
+        panels.append(alt.layer(marks, lines, width=265, height=190, title=alt.TitleParams(label, fontSize=13)))
     seen = summary.drop_nulls("switch_observed").sort("run", "replica")
     words = "; ".join(
         f"{PENALTIES[row['run']]}: predicted {row['switch_predicted']}, seen {row['switch_observed']}"
@@ -198,16 +184,10 @@ def head_distances(context: Results) -> Figure:
             panel=pl.format("layer {}", "layer"),
         )
         .group_by("label", "panel", "layer", "step", maintain_order=True)
-        .agg(
-            pl.col("distance").mean(),
-            pl.col("distance").min().alias("least"),
-            pl.col("distance").max().alias("most"),
-        )
+        .agg(pl.col("distance").mean(), pl.col("distance").min().alias("least"), pl.col("distance").max().alias("most"))
     )
     most = float(data["most"].max())  # type: ignore[arg-type]
-    colour = alt.Color(
-        "label:N", title=None, scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top")
-    )
+    colour = alt.Color("label:N", title=None, scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top"))
     panels = []
     for (panel,), rows in data.group_by("panel", maintain_order=True):
         base = alt.Chart(rows).encode(
@@ -217,17 +197,11 @@ def head_distances(context: Results) -> Figure:
             y=alt.Y("least:Q", title="distance", scale=alt.Scale(domain=[0, most])), y2="most:Q"
         )
         line = base.mark_line(point=True).encode(y="distance:Q")
-        panels.append(
-            alt.layer(band, line, width=250, height=180, title=alt.TitleParams(str(panel), fontSize=13))
-        )
+        panels.append(alt.layer(band, line, width=250, height=180, title=alt.TitleParams(str(panel), fontSize=13)))
     last = data.filter(pl.col("step") == pl.col("step").max())
-    words = "; ".join(
-        f"{row['label']}, {row['panel']}: {row['distance']:.2f}" for row in last.iter_rows(named=True)
-    )
+    words = "; ".join(f"{row['label']}, {row['panel']}: {row['distance']:.2f}" for row in last.iter_rows(named=True))
     chart: Any = alt.concat(*panels, columns=2).resolve_scale(color="shared")
-    return chart.properties(
-        title="Distances between heads", description=f"Mean distances at the end. {words}."
-    ), data
+    return chart.properties(title="Distances between heads", description=f"Mean distances at the end. {words}."), data
 
 
 def inputs(context: Results) -> Figure:
@@ -241,9 +215,7 @@ def inputs(context: Results) -> Figure:
     data = table.with_columns(
         name=pl.col("run").replace_strict(TRAINED_ON, default=pl.col("run"), return_dtype=pl.String),
         panel=pl.format("{} symbols", "length"),
-        noops=pl.col("set").replace_strict(
-            {"p05": "0.5", "p09": "0.9", "p098": "0.98"}, return_dtype=pl.String
-        ),
+        noops=pl.col("set").replace_strict({"p05": "0.5", "p09": "0.9", "p098": "0.98"}, return_dtype=pl.String),
         shown=pl.max_horizontal("error", 0.5 / pl.col("n")),
     )
     names = data.sort("run")["name"].unique(maintain_order=True).to_list()
@@ -274,9 +246,7 @@ def inputs(context: Results) -> Figure:
             )
         )
     medians = (
-        data.filter("learned")
-        .group_by("name", "panel", "noops", maintain_order=True)
-        .agg(pl.col("error").median())
+        data.filter("learned").group_by("name", "panel", "noops", maintain_order=True).agg(pl.col("error").median())
     )
     words = "; ".join(
         f"{r['name']}, {r['panel']}, {r['noops']}: {r['error']:.2g}" for r in medians.iter_rows(named=True)

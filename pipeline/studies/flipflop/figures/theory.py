@@ -52,11 +52,18 @@ def _arrows(moves: pl.DataFrame, machine: str) -> Iterator[dict[str, Any]]:
         dx, dy = (x2 - x) / long, (y2 - y) / long
         nx, ny, near = -dy * 0.07, dx * 0.07, 0.2
         yield {
-            "machine": machine, "state_shown": names[state], "goal_shown": names[goal],
-            "symbols": ", ".join(rows["symbol_shown"].to_list()), "x": x + near * dx + nx, "y": y + near * dy + ny,
-            "x2": x2 - near * dx + nx, "y2": y2 - near * dy + ny, "turn": math.degrees(math.atan2(dx, dy)),
-            "lx": x + (x2 - x) * 0.36 + 3.4 * nx, "ly": y + (y2 - y) * 0.36 + 3.2 * ny,
-        }  # fmt: skip
+            "machine": machine,
+            "state_shown": names[state],
+            "goal_shown": names[goal],
+            "symbols": ", ".join(rows["symbol_shown"].to_list()),
+            "x": x + near * dx + nx,
+            "y": y + near * dy + ny,
+            "x2": x2 - near * dx + nx,
+            "y2": y2 - near * dy + ny,
+            "turn": math.degrees(math.atan2(dx, dy)),
+            "lx": x + (x2 - x) * 0.36 + 3.4 * nx,
+            "ly": y + (y2 - y) * 0.36 + 3.2 * ny,
+        }
 
 
 def _nodes(moves: pl.DataFrame, machine: str) -> Iterator[dict[str, Any]]:
@@ -65,24 +72,14 @@ def _nodes(moves: pl.DataFrame, machine: str) -> Iterator[dict[str, Any]]:
         x, y = _place(int(str(state)), count)
         kept = rows.filter(pl.col("next_state") == pl.col("state"))["symbol_shown"].to_list()
         sign = 1 if y >= 0 else -1
-        yield {
-            "machine": machine,
-            "x": x,
-            "y": y,
-            "name": name,
-            "kept": ", ".join(kept),
-            "ky": y + 0.36 * sign,
-        }
+        yield {"machine": machine, "x": x, "y": y, "name": name, "kept": ", ".join(kept), "ky": y + 0.36 * sign}
 
 
 def _panel(edges: pl.DataFrame, nodes: pl.DataFrame, machine: str) -> Any:
     scale = alt.Scale(domain=[-1.45, 1.45], nice=False)
 
     def at(x: str, y: str) -> dict[str, Any]:
-        return {
-            "x": alt.X(f"{x}:Q", axis=None, scale=scale),
-            "y": alt.Y(f"{y}:Q", axis=None, scale=scale),
-        }
+        return {"x": alt.X(f"{x}:Q", axis=None, scale=scale), "y": alt.Y(f"{y}:Q", axis=None, scale=scale)}
 
     base, dots = alt.Chart(edges), alt.Chart(nodes)
     drawn = [
@@ -91,9 +88,7 @@ def _panel(edges: pl.DataFrame, nodes: pl.DataFrame, machine: str) -> Any:
             **at("x2", "y2"), angle=alt.Angle("turn:Q", scale=None)
         ),
         base.mark_text(fontSize=11, color=charts.BLUE).encode(**at("lx", "ly"), text="symbols:N"),
-        dots.mark_point(size=1500, filled=True, fill="white", stroke=charts.INK, opacity=1).encode(
-            **at("x", "y")
-        ),
+        dots.mark_point(size=1500, filled=True, fill="white", stroke=charts.INK, opacity=1).encode(**at("x", "y")),
         dots.mark_text(fontSize=11, color=charts.INK).encode(**at("x", "y"), text="name:N"),
         dots.mark_text(fontSize=11, color=charts.GREY).encode(**at("x", "ky"), text="kept:N"),
     ]
@@ -106,17 +101,17 @@ def dilution(context: Results) -> Figure:
     the product of key and query weights; dots are where it is one half, at T = 1 + exp(2σ) (Proposition 4)."""
     data = context.table("dilution").sort("sigma", "length")
     data = data.with_columns(pl.format("σ = {}", pl.col("sigma").cast(pl.Int32)).alias("norm"))
-    x = alt.X(
-        "length:Q", title="length T", scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=5, format="~s")
-    )
+    x = alt.X("length:Q", title="length T", scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=5, format="~s"))
     y = alt.Y("bound:Q", title="largest possible weight", scale=alt.Scale(domain=[0, 1]))
     legend = alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=2)
     scale = alt.Scale(domain=data["norm"].unique(maintain_order=True).to_list(), range=COLOURS)
     colour = alt.Color("norm:N", title=None, scale=scale, legend=legend)
     halves = data.group_by("norm", maintain_order=True).agg(pl.col("half").first()).with_columns(bound=0.5)
-    dots = alt.Chart(halves).mark_point(filled=True, size=70, opacity=1).encode(
-        x=alt.X("half:Q", title="length T"), y=y, color=colour, tooltip=["norm:N", "half:Q"]
-    )  # fmt: skip
+    dots = (
+        alt.Chart(halves)
+        .mark_point(filled=True, size=70, opacity=1)
+        .encode(x=alt.X("half:Q", title="length T"), y=y, color=colour, tooltip=["norm:N", "half:Q"])
+    )
     lines = alt.Chart(data).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
     lengths = ", ".join(f"{row['half']:.1f} for {row['norm']}" for row in halves.iter_rows(named=True))
     chart = (lines + dots).properties(
@@ -141,10 +136,16 @@ def ngrams(context: Results) -> Figure:
     colour = alt.Color("language:N", title=None, scale=scale, legend=legend)
     y = alt.Y("error:Q", title="wrong reads (share)", scale=alt.Scale(domain=[0, 0.5]))
     lines = alt.Chart(data).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
-    dots = alt.Chart(data.drop_nulls("sampled")).mark_point(filled=True, size=55, opacity=1).encode(
-        x=x, y=alt.Y("sampled:Q", title="wrong reads (share)"), color=colour,
-        tooltip=["language:N", "n:Q", "error:Q", "sampled:Q"],
-    )  # fmt: skip
+    dots = (
+        alt.Chart(data.drop_nulls("sampled"))
+        .mark_point(filled=True, size=55, opacity=1)
+        .encode(
+            x=x,
+            y=alt.Y("sampled:Q", title="wrong reads (share)"),
+            color=colour,
+            tooltip=["language:N", "n:Q", "error:Q", "sampled:Q"],
+        )
+    )
     eleven = data.filter(n=11).select("language", "error").iter_rows()
     errors = ", ".join(f"{error:.4f} in {name}" for name, error in eleven)
     chart = (lines + dots).properties(
@@ -162,17 +163,15 @@ def probe_scores(context: Results) -> Figure:
     y = alt.Y("score:Q", title="score less that of the last write")
     scale = alt.Scale(domain=["itself", "first write"], range=[charts.VERMILLION, charts.BLUE])
     legend = alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=2)
-    lines = alt.Chart().mark_line(strokeWidth=2).encode(
-        x=x, y=y, color=alt.Color("key:N", title=None, scale=scale, legend=legend)
-    )  # fmt: skip
+    lines = (
+        alt.Chart()
+        .mark_line(strokeWidth=2)
+        .encode(x=x, y=y, color=alt.Color("key:N", title=None, scale=scale, legend=legend))
+    )
     rule = alt.Chart().mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(y=alt.datum(0))
     panels = alt.layer(lines, rule, data=data).properties(width=170, height=200)
     chart = panels.facet(column=alt.Column("model:N", title=None, sort=["a > 0", "a = 0", "a < 0"]))
-    above = (
-        data.filter(pl.col("score") > 0)
-        .group_by("model", "key", maintain_order=True)
-        .agg(pl.col("position").min())
-    )
+    above = data.filter(pl.col("score") > 0).group_by("model", "key", maintain_order=True).agg(pl.col("position").min())
     crossings = "; ".join(
         f"{row['model']}: the {row['key'].replace('itself', 'query itself')} leads from {row['position']} on"
         for row in above.iter_rows(named=True)

@@ -17,9 +17,7 @@ def two_way(values_KxM: Floats) -> tuple[float, float, float]:
     rows = values_KxM.mean(1, keepdims=True) - mean
     columns = values_KxM.mean(0, keepdims=True) - mean
     rest = values_KxM - mean - rows - columns
-    parts = np.array(
-        [np.square(np.broadcast_to(part, values_KxM.shape)).sum() for part in (rows, columns, rest)]
-    )
+    parts = np.array([np.square(np.broadcast_to(part, values_KxM.shape)).sum() for part in (rows, columns, rest)])
     total = parts.sum()
     first, second, third = parts / total if total else np.full(3, np.nan)
     return float(first), float(second), float(third)

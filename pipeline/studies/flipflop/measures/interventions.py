@@ -58,18 +58,14 @@ def added(spec: decoder.Spec, params: dict[str, Tensor], layer: int, x: Tensor, 
     """Return the stream (R, n, d) behind a layer whose heads have taken ``mixed`` (R, n, d) of the values."""
     at = f"blocks.{layer}"
     x = torch.baddbmm(x, mixed, params[f"{at}.attn.W_O"])
-    inner = decoder._activated(
-        spec, decoder._affine(decoder._norm(params, f"{at}.ln2", x), params, f"{at}.mlp", "in")
-    )
+    inner = decoder._activated(spec, decoder._affine(decoder._norm(params, f"{at}.ln2", x), params, f"{at}.mlp", "in"))
     return x + decoder._affine(inner, params, f"{at}.mlp", "out")
 
 
 def seen(spec: decoder.Spec, params: dict[str, Tensor], tokens_NxT: NDArray[np.integer]) -> Seen:
     """Return what the models do at all reads of strings with two data symbols."""
     reads = language.reads(tokens_NxT)
-    row, at, last = (
-        torch.from_numpy(part) for part in (reads.row, 2 * reads.pair, reads.pair - reads.dist_write)
-    )
+    row, at, last = (torch.from_numpy(part) for part in (reads.row, 2 * reads.pair, reads.pair - reads.dist_write))
     x, pattern, v = last_layer(spec, params, tokens_NxT[:, :-1])
     R, n, d = x.shape[0], len(row), spec.width
     weights = pattern.transpose(2, 3)[:, row, at]  # (R, reads, H, T)

@@ -26,9 +26,7 @@ def stacked(tensors: dict[str, Tensor], what: str, layers: int) -> Floats:
     return np.stack([tensors[what.format(layer)].double().numpy() for layer in range(layers)], 1)
 
 
-def sharpness(
-    patterns: Floats, norms: Floats, symbols_NxT: Tokens, answers_RxNxT: Tokens
-) -> dict[str, Floats]:
+def sharpness(patterns: Floats, norms: Floats, symbols_NxT: Tokens, answers_RxNxT: Tokens) -> dict[str, Floats]:
     """Return measures (R,) of how sharp attention is and what it points at, over all layers and heads (3.5.6.5).
 
     ``argmax_*`` are shares of query rows whose largest weight lies on the most recent write; ``*_noop`` of rows of
@@ -42,9 +40,7 @@ def sharpness(
     heavy = (patterns * norms[..., None, :]).argmax(-1)
     hit = largest == last[:, None]
     entropy = -(patterns * np.log(patterns + TINY)).sum(-1)
-    right_write = (
-        symbols_NxT[:, None, :] == truth[..., None] + 1
-    )  # (N, T, T'): whether key t' writes the right value
+    right_write = symbols_NxT[:, None, :] == truth[..., None] + 1  # (N, T, T'): whether key t' writes the right value
     rows = np.arange(len(symbols_NxT))[:, None, None], np.arange(symbols_NxT.shape[1])
     right_noops = noop[None] & (answers_RxNxT == truth)  # (R, N, T)
     weight = np.broadcast_to(right_noops[:, None, :, None], largest.shape)

@@ -60,9 +60,7 @@ class Config:
     def forward(self, tokens: NDArray[np.integer], record: tuple[str, ...] = ()) -> tuple[torch.Tensor, Any]:
         """Return logits (R, N, T, V) of the models on inputs (N, T), and what was recorded."""
         params = {
-            name: value[self.replicas]
-            for name, value in self.ensemble.params.items()
-            if not name.startswith("step")
+            name: value[self.replicas] for name, value in self.ensemble.params.items() if not name.startswith("step")
         }
         ids = torch.from_numpy(tokens.astype(np.int64))[None]
         more = {"record": record} if record else {}
@@ -105,18 +103,24 @@ def configs(context: Inputs) -> dict[str, Config]:
 def described(config: Config) -> dict[str, Any]:
     """Return the row of the table ``configs``."""
     entry, header = config.entry, config.ensemble
-    sharpen = entry["sharpen"] or {
-        "kind": None,
-        "weight": None,
-        "schedule": None,
-        "start": None,
-        "layers": None,
-    }
+    sharpen = entry["sharpen"] or {"kind": None, "weight": None, "schedule": None, "start": None, "layers": None}
     weights = {name: value for name, value in header.params.items() if not name.startswith("step")}
     same = (
-        "family", "model", "task", "layers", "heads", "width", "length", "position", "activation", "loss", "batch",
-        "steps", "epochs", "weight_decay",
-    )  # fmt: skip
+        "family",
+        "model",
+        "task",
+        "layers",
+        "heads",
+        "width",
+        "length",
+        "position",
+        "activation",
+        "loss",
+        "batch",
+        "steps",
+        "epochs",
+        "weight_decay",
+    )
     return {name: entry[name] for name in same} | {
         "run": config.name,
         "train": ", ".join(f"{p:g}" for p in entry["train"]),
@@ -131,9 +135,7 @@ def described(config: Config) -> dict[str, Any]:
     }
 
 
-def distances(
-    run: str, name: str, wrong: Bools, reads: language.Reads, confidence: float
-) -> Iterator[dict[str, Any]]:
+def distances(run: str, name: str, wrong: Bools, reads: language.Reads, confidence: float) -> Iterator[dict[str, Any]]:
     """Yield rows of ``by_distance``: mean errors of the models of a run that learned, in bins that double."""
     for kind, at in (("write", reads.dist_write), ("info", reads.dist_info)):
         bins = np.floor(np.log2(at)).astype(int)
@@ -142,10 +144,19 @@ def distances(
             found = intervals.mean(wrong[:, here].mean(1), confidence).within(0, 1)
             lo, hi = (None if np.isnan(end) else end for end in (found.lo, found.hi))
             yield {
-                "run": run, "set": name, "kind": kind, "bin_lo": 2**b, "bin_hi": 2 ** (b + 1) - 1,
-                "n_reads": int(here.sum()), "n_err": int(wrong[:, here].sum()), "error": found.value, "lo": lo,
-                "hi": hi, "interval": found.kind, "n": found.n,
-            }  # fmt: skip
+                "run": run,
+                "set": name,
+                "kind": kind,
+                "bin_lo": 2**b,
+                "bin_hi": 2 ** (b + 1) - 1,
+                "n_reads": int(here.sum()),
+                "n_err": int(wrong[:, here].sum()),
+                "error": found.value,
+                "lo": lo,
+                "hi": hi,
+                "interval": found.kind,
+                "n": found.n,
+            }
 
 
 def final(context: Inputs, config: Config, dataset: str = "") -> tuple[list[Row], list[Row]]:
@@ -165,13 +176,24 @@ def final(context: Inputs, config: Config, dataset: str = "") -> tuple[list[Row]
             lo, hi = intervals.binomial(n_err, n_reads, context.settings.confidence)
             rows.append(
                 {
-                    "run": config.name, "family": config.entry["family"], "replica": replica, "data_seed": data_seed,
-                    "model_seed": model_seed, "learned": bool(good[i]), "length": tokens.shape[1], "set": name,
-                    "n_reads": n_reads, "n_err": n_err, "error": float(wrong[i].mean()), "lo": lo, "hi": hi,
-                    "interval": intervals.EXACT, "n_seq_wrong": len(np.unique(reads.row[wrong[i]])),
+                    "run": config.name,
+                    "family": config.entry["family"],
+                    "replica": replica,
+                    "data_seed": data_seed,
+                    "model_seed": model_seed,
+                    "learned": bool(good[i]),
+                    "length": tokens.shape[1],
+                    "set": name,
+                    "n_reads": n_reads,
+                    "n_err": n_err,
+                    "error": float(wrong[i].mean()),
+                    "lo": lo,
+                    "hi": hi,
+                    "interval": intervals.EXACT,
+                    "n_seq_wrong": len(np.unique(reads.row[wrong[i]])),
                     "disagree": float(disagree[i].mean()),
                 }
-            )  # fmt: skip
+            )
     return rows, binned
 
 
@@ -186,10 +208,7 @@ def curves(context: Inputs, config: Config) -> pl.DataFrame:
     frame = context.curves(config.name)
     sets = [name for name in frame.columns if name.startswith("error_")]
     long = frame.select("run", "replica", "step", "loss", "cross_entropy", *sets).unpivot(
-        sets,
-        index=["run", "replica", "step", "loss", "cross_entropy"],
-        variable_name="set",
-        value_name="error",
+        sets, index=["run", "replica", "step", "loss", "cross_entropy"], variable_name="set", value_name="error"
     )
     return (
         long.with_columns(pl.col("set").str.strip_prefix("error_"), family=pl.lit(config.entry["family"]))
@@ -204,8 +223,7 @@ def scatter(final: pl.DataFrame) -> pl.DataFrame:
     floored = final.filter(pl.col("set").is_in(OUT)).with_columns(floor=0.5 / pl.col("n_reads"))
     wide = floored.pivot("set", index=["run", "family", "replica"], values=["error", "floor"])
     return wide.rename(
-        {f"error_{name}": f"{name}_error" for name in OUT}
-        | {f"floor_{name}": f"{name}_floor" for name in OUT}
+        {f"error_{name}": f"{name}_error" for name in OUT} | {f"floor_{name}": f"{name}_floor" for name in OUT}
     )
 
 
@@ -213,7 +231,13 @@ def violins(final: pl.DataFrame) -> pl.DataFrame:
     """Return the five-number summary of errors over the models of each run and set that learned."""
     e = pl.col("error").filter("learned")
     return final.group_by("run", "family", "length", "set", maintain_order=True).agg(
-        pl.len().alias("n_runs"), pl.col("learned").sum().alias("n_learned"), e.min().alias("least"),
-        e.quantile(0.25, "linear").alias("q25"), e.median().alias("median"), e.quantile(0.75, "linear").alias("q75"),
-        e.max().alias("most"), (pl.col("n_err") == 0).sum().alias("n_zero"), pl.col("n_reads").first(),
-    )  # fmt: skip
+        pl.len().alias("n_runs"),
+        pl.col("learned").sum().alias("n_learned"),
+        e.min().alias("least"),
+        e.quantile(0.25, "linear").alias("q25"),
+        e.median().alias("median"),
+        e.quantile(0.75, "linear").alias("q75"),
+        e.max().alias("most"),
+        (pl.col("n_err") == 0).sum().alias("n_zero"),
+        pl.col("n_reads").first(),
+    )

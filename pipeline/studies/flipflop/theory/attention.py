@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from pipeline.studies.flipflop.params import Theory
 
 PROPOSITION_4, PROPOSITION_5 = SOURCE.format(".7.2, Proposition 4"), SOURCE.format(".7.3, Proposition 5")
-TRANSPOSES = {
-    "source": SOURCE.format(".7.3, equations 3.8 and 3.9"),
-    "erratum": ERRATUM.format("equation-3.8"),
-}
+TRANSPOSES = {"source": SOURCE.format(".7.3, equations 3.8 and 3.9"), "erratum": ERRATUM.format("equation-3.8")}
 FAR = 1e12  # longer than the first length at which any draw fails: there the sign of W_Qp'W_Kp decides
 
 
@@ -47,38 +44,59 @@ def _dilution(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any
         v *= rng.uniform(0, 1, (length, 1)) / np.linalg.norm(v, axis=1, keepdims=True)
         excess.append(exact.largest_weight(product, v) - exact.most_weight(sigma, length))
     yield row(
-        "prop-4.bound", "The largest weight is at most exp(2σ) over exp(2σ) + T - 1: largest excess",
-        f"{draws} draws, d up to 8, T up to 200, σ up to 3", largest(excess), "<=", 1e-12, source=PROPOSITION_4,
-    )  # fmt: skip
-    loose = [
-        exact.largest_weight(*tight(sigma, 200, 4)) - exact.most_weight(0.9 * sigma, 200)
-        for sigma in (1.0, 3.0)
-    ]
+        "prop-4.bound",
+        "The largest weight is at most exp(2σ) over exp(2σ) + T - 1: largest excess",
+        f"{draws} draws, d up to 8, T up to 200, σ up to 3",
+        largest(excess),
+        "<=",
+        1e-12,
+        source=PROPOSITION_4,
+    )
+    loose = [exact.largest_weight(*tight(sigma, 200, 4)) - exact.most_weight(0.9 * sigma, 200) for sigma in (1.0, 3.0)]
     yield row(
-        "prop-4.less", "With nine tenths of σ in its place the bound is broken: smaller excess of two", "T = 200",
-        min(loose) if not np.isnan(loose).any() else math.nan, ">=", 1e-6, source=CONTROL,
-    )  # fmt: skip
+        "prop-4.less",
+        "With nine tenths of σ in its place the bound is broken: smaller excess of two",
+        "T = 200",
+        min(loose) if not np.isnan(loose).any() else math.nan,
+        ">=",
+        1e-6,
+        source=CONTROL,
+    )
     gaps = [
         abs(exact.largest_weight(*tight(sigma, length, 5)) - exact.most_weight(sigma, length))
         for sigma in (0.5, 1.0, 2.0, 3.0)
         for length in (2, *entry.lengths)
     ]
     yield row(
-        "prop-4.tight", "It is attained: W_K'W_Q = -σI, one vector -u among vectors u: largest distance",
-        f"σ up to 3, T up to {entry.lengths[-1]}", largest(gaps), "<=", 1e-12, source=OWN,
+        "prop-4.tight",
+        "It is attained: W_K'W_Q = -σI, one vector -u among vectors u: largest distance",
+        f"σ up to 3, T up to {entry.lengths[-1]}",
+        largest(gaps),
+        "<=",
+        1e-12,
+        source=OWN,
         detail=f"{exact.most_weight(3, 512):.5f} at σ = 3, T = 512",
-    )  # fmt: skip
+    )
     halves = [exact.most_weight(sigma, 1 + math.exp(2 * sigma)) for sigma in (1.0, 2.0, 3.0)]
     yield row(
-        "prop-4.half", "At T = 1 + exp(2σ) the bound is one half: largest distance",
+        "prop-4.half",
+        "At T = 1 + exp(2σ) the bound is one half: largest distance",
         "T = " + ", ".join(f"{1 + math.exp(2 * sigma):.4g}" for sigma in (1.0, 2.0, 3.0)),
-        largest(np.abs(np.array(halves) - 0.5)), "<=", 1e-12, source=OWN,
-    )  # fmt: skip
+        largest(np.abs(np.array(halves) - 0.5)),
+        "<=",
+        1e-12,
+        source=OWN,
+    )
     many = [exact.most_weight(sigma, 10 * math.exp(2 * sigma)) for sigma in np.linspace(0.5, 8, 16)]
     yield row(
-        "prop-4.omega", "For T = 10 exp(2σ) the largest weight stays away from 1 whatever σ is: largest bound",
-        "σ from 0.5 to 8", largest(many), "<=", 0.13, source=PROPOSITION_4,
-    )  # fmt: skip
+        "prop-4.omega",
+        "For T = 10 exp(2σ) the largest weight stays away from 1 whatever σ is: largest bound",
+        "σ from 0.5 to 8",
+        largest(many),
+        "<=",
+        0.13,
+        source=PROPOSITION_4,
+    )
 
 
 def tight(sigma: float, length: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
@@ -125,28 +143,55 @@ def _scores(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
             printed.append(abs(wrong - s[0]))
     size = "60 draws of weights, T = 5, 40, 333"
     yield row(
-        "equation-3.8.corrected", "Scores are A + b j/C + g i/C + a ij/C² with all transposes: largest error",
-        size, largest(*off), "<=", 1e-8, form="corrected", part="equation 3.8", **TRANSPOSES,
-    )  # fmt: skip
+        "equation-3.8.corrected",
+        "Scores are A + b j/C + g i/C + a ij/C² with all transposes: largest error",
+        size,
+        largest(*off),
+        "<=",
+        1e-8,
+        form="corrected",
+        part="equation 3.8",
+        **TRANSPOSES,
+    )
     yield row(
-        "equation-3.8.printed", "As printed, without W_Qe' and W_Ke' transposed, the score of the first write is "
-        "another one, even where k = d - 1 lets the product exist: largest error", size, largest(printed), ">=", 1e-3,
-        form="printed", **TRANSPOSES,
-    )  # fmt: skip
+        "equation-3.8.printed",
+        "As printed, without W_Qe' and W_Ke' transposed, the score of the first write is "
+        "another one, even where k = d - 1 lets the product exist: largest error",
+        size,
+        largest(printed),
+        ">=",
+        1e-3,
+        form="printed",
+        **TRANSPOSES,
+    )
     yield row(
-        "prop-5.first", "D₁(T) is the lead of the write of [1, 0, ..., 0] over the last token: largest error", size,
-        largest(one), "<=", 1e-8,
-    )  # fmt: skip
+        "prop-5.first",
+        "D₁(T) is the lead of the write of [1, 0, ..., 0] over the last token: largest error",
+        size,
+        largest(one),
+        "<=",
+        1e-8,
+    )
     yield row(
-        "prop-5.second", "D₂(T) is the lead of the last write of [1, 0, ..., 0, 2, 0] over the first: largest error",
-        size, largest(two), "<=", 1e-8,
-    )  # fmt: skip
+        "prop-5.second",
+        "D₂(T) is the lead of the last write of [1, 0, ..., 0, 2, 0] over the first: largest error",
+        size,
+        largest(two),
+        "<=",
+        1e-8,
+    )
     seen = np.array([1] + [0] * 39)
     yield row(
-        "prop-5.words", "In case 1 the last token, 'the last write token' in print, is a write: 1 if it is",
-        "[1, 0, ..., 0]", float(seen[-1] != language.NOOP), "<=", 0, form="printed",
-        source=SOURCE.format(".7.3, before equation 3.13"), erratum=ERRATUM.format("proposition-5-words"),
-    )  # fmt: skip
+        "prop-5.words",
+        "In case 1 the last token, 'the last write token' in print, is a write: 1 if it is",
+        "[1, 0, ..., 0]",
+        float(seen[-1] != language.NOOP),
+        "<=",
+        0,
+        form="printed",
+        source=SOURCE.format(".7.3, before equation 3.13"),
+        erratum=ERRATUM.format("proposition-5-words"),
+    )
 
 
 def _lengths(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -165,16 +210,24 @@ def _lengths(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]
     for case, sign, what in ((1, "above", "itself"), (2, "below", "the old write")):
         firsts = np.array(failures[case])
         yield row(
-            f"prop-5.case-{case}", f"With W_Qp'W_Kp {sign} 0 the last query looks at {what} from some length on: "
-            "draws for which it does not", f"{len(firsts)} of {draws} draws", exceptions(~np.isfinite(firsts), firsts),
-            "<=", 0,
+            f"prop-5.case-{case}",
+            f"With W_Qp'W_Kp {sign} 0 the last query looks at {what} from some length on: draws for which it does not",
+            f"{len(firsts)} of {draws} draws",
+            exceptions(~np.isfinite(firsts), firsts),
+            "<=",
+            0,
             detail=f"first at T = {firsts.min():.0f} to {firsts.max():.0f}, half of them by {np.median(firsts):.0f}"
-            if len(firsts) else "",
-        )  # fmt: skip
+            if len(firsts)
+            else "",
+        )
     yield row(
-        "prop-5.confirmed", "The first length found is the first one: draws for which the closed form says otherwise",
-        f"{draws} draws", draws - exceptions(confirmed), "<=", 0,
-    )  # fmt: skip
+        "prop-5.confirmed",
+        "The first length found is the first one: draws for which the closed form says otherwise",
+        f"{draws} draws",
+        draws - exceptions(confirmed),
+        "<=",
+        0,
+    )
 
 
 def _enough(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -192,11 +245,16 @@ def _enough(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
             noop = symbols == language.NOOP
             predicate = "is enough" if lead >= 1 else "is not enough"
             yield row(
-                f"prop-5.enough.{name}-{lead:g}", f"With W_Qp'W_Kp = 0 a lead of {lead:g} of writes over no-ops, where "
+                f"prop-5.enough.{name}-{lead:g}",
+                f"With W_Qp'W_Kp = 0 a lead of {lead:g} of writes over no-ops, where "
                 f"positions weigh 1, {predicate}: no-ops that look elsewhere than at the last write",
-                f"{len(symbols)} inputs of length {length}", exceptions((keys != last)[noop], known.g), comparison,
-                bound, source=OWN if lead >= 1 else CONTROL, part="Proposition 5, converse",
-            )  # fmt: skip
+                f"{len(symbols)} inputs of length {length}",
+                exceptions((keys != last)[noop], known.g),
+                comparison,
+                bound,
+                source=OWN if lead >= 1 else CONTROL,
+                part="Proposition 5, converse",
+            )
     for a in (0.05, -0.05):
         known, case = exact.recency(64.0, a=a), 1 if a > 0 else 2
         predicted = known.first_failure(case)
@@ -212,8 +270,12 @@ def _enough(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
                 first = T
                 break
         yield row(
-            f"prop-5.spoilt-{'plus' if a > 0 else 'minus'}", f"The same with W_Qp'W_Kp = {a:g}: first length that "
-            "fails by its scores, which the closed form foretells", f"up to T = {length}",
-            float(first) if first < np.inf else -1.0, "within", predicted if predicted <= length else -1.0,
-            tolerance=0.0, source=OWN,
-        )  # fmt: skip
+            f"prop-5.spoilt-{'plus' if a > 0 else 'minus'}",
+            f"The same with W_Qp'W_Kp = {a:g}: first length that fails by its scores, which the closed form foretells",
+            f"up to T = {length}",
+            float(first) if first < np.inf else -1.0,
+            "within",
+            predicted if predicted <= length else -1.0,
+            tolerance=0.0,
+            source=OWN,
+        )

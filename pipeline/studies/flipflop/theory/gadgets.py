@@ -44,9 +44,7 @@ def _memories(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any
     for states in (2, 3, 5):
         table = np.array([[q, *range(states)] for q in range(states)])
         known = type(automaton("memory2"))(f"memory{states}", table, states - 1, (), ())
-        cases = [
-            ("random", rng.integers(0, states + 1, (entry.draws, length))) for length in entry.lengths[:2]
-        ]
+        cases = [("random", rng.integers(0, states + 1, (entry.draws, length))) for length in entry.lengths[:2]]
         sparse = rng.integers(1, states + 1, (entry.draws, entry.lengths[0]))
         cases += [("sparse", np.where(rng.random(sparse.shape) < 0.1, sparse, 0))]
         short = min(entry.short // 2, 4 if states == 5 else 6)
@@ -55,10 +53,13 @@ def _memories(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any
             built = exact.memory(states, states - 1, words.shape[1])
             outputs, off = built.run(words)
             yield row(
-                f"lem-16.q{states}.{name}-{words.shape[1]}", f"Lemma 16 remembers one of {states} states, also before "
-                "the first write: errors", f"{len(words)} inputs of length {words.shape[1]}",
-                exceptions(outputs != simulate(known, words), off), "<=", 0,
-            )  # fmt: skip
+                f"lem-16.q{states}.{name}-{words.shape[1]}",
+                f"Lemma 16 remembers one of {states} states, also before the first write: errors",
+                f"{len(words)} inputs of length {words.shape[1]}",
+                exceptions(outputs != simulate(known, words), off),
+                "<=",
+                0,
+            )
 
 
 def first_miss(C: int, weight: float) -> tuple[int, int]:
@@ -72,19 +73,24 @@ def first_miss(C: int, weight: float) -> tuple[int, int]:
     scores = (x @ head.Q) @ (x @ head.K).T
     lead = scores[:, 0] - np.diagonal(scores)
     scale = np.abs(scores).max() * 1e-12
-    return int(np.flatnonzero(lead[1:] < -scale)[0]) + 2, int(
-        np.flatnonzero(np.abs(lead[1:]) <= scale)[0]
-    ) + 2
+    return int(np.flatnonzero(lead[1:] < -scale)[0]) + 2, int(np.flatnonzero(np.abs(lead[1:]) <= scale)[0]) + 2
 
 
 def _reach() -> Iterator[dict[str, Any]]:
     for weight, printed in ((1.0, "1[⊥], as the text says"), (2.0, "2 · 1[⊥], as the matrices say")):
         miss, tie = first_miss(HORIZON, weight)
         yield row(
-            f"lem-16.reach-{weight:g}", f"Made for a length C, with the score c(j/T - {printed}), it loses the write "
-            "of [1, 0, 0, ...] at C times that factor, plus 2: first place", f"C = {HORIZON}", miss, "within",
-            weight * HORIZON + 2, tolerance=0.0, source=OWN, detail=f"tie at place {tie}",
-        )  # fmt: skip
+            f"lem-16.reach-{weight:g}",
+            f"Made for a length C, with the score c(j/T - {printed}), it loses the write "
+            "of [1, 0, 0, ...] at C times that factor, plus 2: first place",
+            f"C = {HORIZON}",
+            miss,
+            "within",
+            weight * HORIZON + 2,
+            tolerance=0.0,
+            source=OWN,
+            detail=f"tie at place {tie}",
+        )
 
 
 def _through(mlp: exact.Mlp, x_NxD: NDArray) -> NDArray:
@@ -103,10 +109,14 @@ def _rounding(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
             for shift in (-0.25, -0.1, 0.0, 0.1, 0.25)
         ]
         yield row(
-            f"lem-10.spacing-{spacing:g}", "Lemma 10 reproduces a function on a grid for deviations up to a quarter of "
-            "the spacing: largest error", f"11 points {spacing:g} apart", largest(*off), "<=", 1e-12,
+            f"lem-10.spacing-{spacing:g}",
+            "Lemma 10 reproduces a function on a grid for deviations up to a quarter of the spacing: largest error",
+            f"11 points {spacing:g} apart",
+            largest(*off),
+            "<=",
+            1e-12,
             source=LEMMA.format(".1, Lemma 10"),
-        )  # fmt: skip
+        )
 
 
 def _threshold() -> Iterator[dict[str, Any]]:
@@ -116,11 +126,17 @@ def _threshold() -> Iterator[dict[str, Any]]:
     for form, (shift, width, comparison, bound) in forms.items():
         outputs = np.maximum((x + shift) / width, 0) - np.maximum((x - shift) / width, 0)
         yield row(
-            f"lem-12.{form}", f"The threshold of Lemma 12, with (x ± {'Δ' if form == 'printed' else 'Δ/2'}) over "
-            f"{'2Δ' if form == 'printed' else 'Δ'}, under deviations of Δ/4: largest error", "6 points",
-            largest(np.abs(outputs - (x > 0))), comparison, bound, form=form,
-            detail=f"{outputs[3]:.3g} at x = 0.75 Δ", **metadata,
-        )  # fmt: skip
+            f"lem-12.{form}",
+            f"The threshold of Lemma 12, with (x ± {'Δ' if form == 'printed' else 'Δ/2'}) over "
+            f"{'2Δ' if form == 'printed' else 'Δ'}, under deviations of Δ/4: largest error",
+            "6 points",
+            largest(np.abs(outputs - (x > 0))),
+            comparison,
+            bound,
+            form=form,
+            detail=f"{outputs[3]:.3g} at x = 0.75 Δ",
+            **metadata,
+        )
 
 
 def _hard(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -133,7 +149,11 @@ def _hard(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
             lead = -scores[:, 1:].max(1)
             excess.append(np.abs(weights - np.eye(length)[0]).sum(1) - 2 * length * np.exp(-lead))
     yield row(
-        "lem-13.excess", "A maximum that leads by γ: |softmax - e|_1 - 2T exp(-γ), at most",
-        f"T = 2, {', '.join(map(str, entry.lengths[:2]))}", largest(*excess), "<=", 1e-12,
+        "lem-13.excess",
+        "A maximum that leads by γ: |softmax - e|_1 - 2T exp(-γ), at most",
+        f"T = 2, {', '.join(map(str, entry.lengths[:2]))}",
+        largest(*excess),
+        "<=",
+        1e-12,
         source=LEMMA.format(".1, Lemma 13"),
-    )  # fmt: skip
+    )

@@ -67,23 +67,33 @@ def _rows(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         margins.append(np.abs(memory[:, :-1][read]).min())
         for name, part in zip(names, np.split(np.arange(len(tokens)), len(names)), strict=True):
             yield row(
-                f"lstm.{name}", "The LSTM with weights by hand says the bit behind every read: errors",
+                f"lstm.{name}",
+                "The LSTM with weights by hand says the bit behind every read: errors",
                 f"{len(part)} strings of {tokens.shape[1]} tokens, {read[part].sum()} reads",
-                exceptions(wrong[part][read[part]], memory[part]), "<=", 0,
-            )  # fmt: skip
+                exceptions(wrong[part][read[part]], memory[part]),
+                "<=",
+                0,
+            )
     yield row(
-        "lstm.margin", "At every read the memory unit is away from 0 by at least", "all strings above",
-        smallest(margins), ">=", 0.7615,
-    )  # fmt: skip
+        "lstm.margin",
+        "At every read the memory unit is away from 0 by at least",
+        "all strings above",
+        smallest(margins),
+        ">=",
+        0.7615,
+    )
     tokens = language.sample(rng, 8 * entry.draws, entry.lengths[0], *LAWS["0.8"])
     blunt = memory_values(tokens, *weights(1.0))
     read = tokens[:, :-1] == language.READ
     yield row(
-        "lstm.blunt", "With gates that hardly saturate (K = 1) it forgets: errors",
+        "lstm.blunt",
+        "With gates that hardly saturate (K = 1) it forgets: errors",
         f"{len(tokens)} strings of {tokens.shape[1]} tokens, {read.sum()} reads",
-        exceptions(((blunt[:, :-1] > 0) != (tokens[:, 1:] == language.DATA + 1))[read], blunt), ">=", 1,
+        exceptions(((blunt[:, :-1] > 0) != (tokens[:, 1:] == language.DATA + 1))[read], blunt),
+        ">=",
+        1,
         source=CONTROL,
-    )  # fmt: skip
+    )
 
 
 def memory_values(tokens_NxT: np.ndarray, spec: lstm.Spec, params: dict[str, Tensor]) -> np.ndarray:

@@ -61,19 +61,27 @@ def _exactly(entry: Theory) -> Iterator[dict[str, Any]]:
             off.append(abs(least - exact.ngram_error(n, entry.short, *law)))
             errors = exact.ngram_guess(tokens, n)[:, :-1] != tokens[:, 1:].astype(int) - language.DATA
             read = tokens[:, :-1] == language.READ
-            guess.append(
-                abs((weight[:, None] * (errors & read)).sum() / (weight[:, None] * read).sum() - least)
-            )
+            guess.append(abs((weight[:, None] * (errors & read)).sum() / (weight[:, None] * read).sum() - least))
         size = f"n = 1 to {entry.short - 1}, all {len(tokens)} strings of {entry.short} tokens"
         yield row(
-            f"ngram.exact.{name}", f"On FFL({name}) the least error of a predictor of n tokens is half of p_i to the "
-            "power ⌈(n-1)/2⌉ behind that many pairs, else 0: largest difference", size, largest(off), "<=", 1e-12,
+            f"ngram.exact.{name}",
+            f"On FFL({name}) the least error of a predictor of n tokens is half of p_i to the "
+            "power ⌈(n-1)/2⌉ behind that many pairs, else 0: largest difference",
+            size,
+            largest(off),
+            "<=",
+            1e-12,
             source=OWN,
-        )  # fmt: skip
+        )
         yield row(
-            f"ngram.guess.{name}", f"On FFL({name}) the predictor that copies the last bit in sight attains it: "
-            "largest difference", size, largest(guess), "<=", 1e-12, source=OWN,
-        )  # fmt: skip
+            f"ngram.guess.{name}",
+            f"On FFL({name}) the predictor that copies the last bit in sight attains it: largest difference",
+            size,
+            largest(guess),
+            "<=",
+            1e-12,
+            source=OWN,
+        )
 
 
 def _sampled(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -85,23 +93,37 @@ def _sampled(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]
         rate = 0.5 * 0.8 ** exact.pairs_seen(n)
         spread = math.sqrt(rate * (1 - rate) / len(tokens))
         yield row(
-            f"ngram.sampled.{n}", f"A predictor of {n} tokens errs at the last read of FFL(0.8) as often as the closed "
-            "form says", f"{len(tokens)} strings of 24 tokens", float(error), "within", rate,
-            tolerance=SIGMAS * spread, source=OWN,
-        )  # fmt: skip
+            f"ngram.sampled.{n}",
+            f"A predictor of {n} tokens errs at the last read of FFL(0.8) as often as the closed form says",
+            f"{len(tokens)} strings of 24 tokens",
+            float(error),
+            "within",
+            rate,
+            tolerance=SIGMAS * spread,
+            source=OWN,
+        )
 
 
 def _trends() -> Iterator[dict[str, Any]]:
     yield row(
-        "ngram.near-chance", "On FFL(0.98) a predictor of n = 5 tokens, far below 1/(1 - p_i) = 50, is near chance: "
-        "its error", "T = 512", exact.ngram_error(5, 512, *LAWS["0.98"]), ">=", 0.45,
+        "ngram.near-chance",
+        "On FFL(0.98) a predictor of n = 5 tokens, far below 1/(1 - p_i) = 50, is near chance: its error",
+        "T = 512",
+        exact.ngram_error(5, 512, *LAWS["0.98"]),
+        ">=",
+        0.45,
         part="n-grams, near chance on sparse strings",
-    )  # fmt: skip
+    )
     yield row(
-        "ngram.dense", "On FFL(0.1) one of n = 11 tokens hardly errs, so that n-grams do not explain errors on dense "
-        "strings: its error", "T = 512", exact.ngram_error(11, 512, *LAWS["0.1"]), "<=", 1e-4,
+        "ngram.dense",
+        "On FFL(0.1) one of n = 11 tokens hardly errs, so that n-grams do not explain errors on dense "
+        "strings: its error",
+        "T = 512",
+        exact.ngram_error(11, 512, *LAWS["0.1"]),
+        "<=",
+        1e-4,
         part="n-grams, right on dense strings",
-    )  # fmt: skip
+    )
 
 
 def _floors(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -113,32 +135,45 @@ def _floors(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
             entropy = -(np.exp(known) * known).sum() / (length - 1)
             off.append(abs(entropy - exact.generative_floor(length, *law)))
         yield row(
-            f"floor.exact.{name}", f"The floor of the generative loss on FFL({name}) is the entropy of a string per "
-            "predicted token: largest difference", f"all strings of up to {entry.short} tokens", largest(off), "<=",
-            1e-12, **metadata,
-        )  # fmt: skip
+            f"floor.exact.{name}",
+            f"The floor of the generative loss on FFL({name}) is the entropy of a string per "
+            "predicted token: largest difference",
+            f"all strings of up to {entry.short} tokens",
+            largest(off),
+            "<=",
+            1e-12,
+            **metadata,
+        )
         length = entry.lengths[-1]
         tokens = language.sample(rng, 100 * entry.draws, length, *law)
         surprise = -language.log_probability(tokens, *law) / (length - 1)
         floor = exact.generative_floor(length, *law)
         yield row(
-            f"floor.sampled.{name}", f"The mean surprise of strings of FFL({name}) is the floor, nats per token",
-            f"{len(tokens)} strings of {length} tokens", float(surprise.mean()), "within", floor,
-            tolerance=SIGMAS * float(surprise.std()) / math.sqrt(len(tokens)), **metadata,
-        )  # fmt: skip
+            f"floor.sampled.{name}",
+            f"The mean surprise of strings of FFL({name}) is the floor, nats per token",
+            f"{len(tokens)} strings of {length} tokens",
+            float(surprise.mean()),
+            "within",
+            floor,
+            tolerance=SIGMAS * float(surprise.std()) / math.sqrt(len(tokens)),
+            **metadata,
+        )
 
 
 def _counts() -> Iterator[dict[str, Any]]:
     """Yield what the printed number of reads says of the number of sequences: A1 of chapter 3.11."""
     printed, mean, spread = 353875, 1 + 254 * 0.01, math.sqrt(254 * 0.01 * 0.99)
     metadata = {"erratum": ERRATUM.format("evaluation-size")}
-    for form, sequences, comparison, bound in (
-        ("printed", 300_000, ">=", 100),
-        ("corrected", 100_000, "<=", 3),
-    ):
+    for form, sequences, comparison, bound in (("printed", 300_000, ">=", 100), ("corrected", 100_000, "<=", 3)):
         off = abs(printed - sequences * mean) / (spread * math.sqrt(sequences))
         yield row(
-            f"evaluation-size.{form}", f"{printed} reads in {sequences} sequences of FFL(0.98): standard deviations "
-            "from what is expected", f"{sequences * mean:.0f} reads expected", off, comparison, bound, form=form,
-            source=SOURCE.format(".2 and 3.5.6.2"), **metadata,
-        )  # fmt: skip
+            f"evaluation-size.{form}",
+            f"{printed} reads in {sequences} sequences of FFL(0.98): standard deviations from what is expected",
+            f"{sequences * mean:.0f} reads expected",
+            off,
+            comparison,
+            bound,
+            form=form,
+            source=SOURCE.format(".2 and 3.5.6.2"),
+            **metadata,
+        )

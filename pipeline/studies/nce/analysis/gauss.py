@@ -155,9 +155,7 @@ def compared(context: Inputs, final: pl.DataFrame, chosen: pl.DataFrame) -> pl.D
     found, confidence = Measurements(context), context.settings.confidence
     final = final.filter(n=SAMPLES)
 
-    def between(
-        comparison: Comparison, pair: tuple[str, str], tried: pl.DataFrame, taken: pl.DataFrame
-    ) -> None:
+    def between(comparison: Comparison, pair: tuple[str, str], tried: pl.DataFrame, taken: pl.DataFrame) -> None:
         first, second = (_of(taken, method) for method in pair)
         compare(found, comparison, tried, first, second, "min_dist", confidence)
 
@@ -169,12 +167,7 @@ def compared(context: Inputs, final: pl.DataFrame, chosen: pl.DataFrame) -> pl.D
         tried = final.filter(dim=dim)
         between(comparison, pair, tried, tried.join(chosen.filter(rule=rule).select(key), on=key))
     many = final.filter(dim=SIXTEEN)
-    slow = (
-        _of(many, "NCE-GD")
-        .filter(pl.col("eta") <= STANDARD_STEP)
-        .group_by("seed")
-        .agg(pl.col("min_dist").min())
-    )
+    slow = _of(many, "NCE-GD").filter(pl.col("eta") <= STANDARD_STEP).group_by("seed").agg(pl.col("min_dist").min())
     for comparison, rows in ((STANDARD, slow), (LARGE, _of(many, "NCE-NGD").filter(eta=LARGE_STEP))):
         if rows.height:
             found.add(comparison, rows["min_dist"])

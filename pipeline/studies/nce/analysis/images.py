@@ -55,18 +55,12 @@ def _curves(context: Inputs, run: str, clipped: float) -> pl.DataFrame:
     header = context.run_header(run)
     entry = header["entry"]
     models = pl.DataFrame(
-        {
-            "replica": pl.Series(range(len(header["lr"])), dtype=pl.Int32),
-            "eta": header["lr"],
-            "seed": header["streams"],
-        }
+        {"replica": pl.Series(range(len(header["lr"])), dtype=pl.Int32), "eta": header["lr"], "seed": header["streams"]}
     )
     frame = context.curves(run).join(models, on="replica").sort("replica", "step")
     # A column without any value is not there: gradient descent skips no step, and every model may diverge at once.
     absent = {name for name in CURVES if name not in frame.columns}
-    frame = frame.with_columns(
-        pl.lit(0.0 if name == "skipped" else None, pl.Float64).alias(name) for name in absent
-    )
+    frame = frame.with_columns(pl.lit(0.0 if name == "skipped" else None, pl.Float64).alias(name) for name in absent)
     gone = pl.col("train_loss").is_null() | (pl.col("clip_fraction") > clipped).fill_null(False)
     since = pl.col("step") - pl.col("step").shift(1, fill_value=0).over("replica")
     kept = pl.when(~pl.col("diverged")).then("train_loss")
@@ -117,9 +111,7 @@ def _areas() -> list[pl.Expr]:
     area = pl.when(span > 0).then(trapezoids.slice(1).sum() / span).otherwise(pl.col("train_loss").last())
     batches = (pl.col("batch_loss") * since).sum() / step.last()
     sound = ~pl.col("diverged").any()
-    return [
-        pl.when(sound).then(value).alias(name) for name, value in (("area", area), ("batch_area", batches))
-    ]
+    return [pl.when(sound).then(value).alias(name) for name, value in (("area", area), ("batch_area", batches))]
 
 
 def _selected(final: pl.DataFrame, rule: str) -> pl.DataFrame:
@@ -134,9 +126,7 @@ def _selected(final: pl.DataFrame, rule: str) -> pl.DataFrame:
     )
     order = "area" if rule == S_AREA else "final_test_loss"
     return (
-        by_eta.with_columns(
-            pl.col("diverged").sum().over(METHOD).alias("etas_diverged"), pl.lit(rule).alias("rule")
-        )
+        by_eta.with_columns(pl.col("diverged").sum().over(METHOD).alias("etas_diverged"), pl.lit(rule).alias("rule"))
         .filter(~pl.col("diverged"))
         .sort(*METHOD, order, "eta")
         .group_by(METHOD, maintain_order=True)

@@ -65,9 +65,7 @@ def asymptotics(loss: str, means: Array) -> tuple[Array, Array]:
 def _landscape(loss: str, means: Array, points: int) -> pl.DataFrame:
     problem = log_ratio.mean_problem(loss, means, points)
     # eNCE is in closed form: the other way to compute it is quadrature.
-    other = (
-        log_ratio.mean_problem(loss, means, points // 2 + 1) if loss == NCE else _quadrature(means, points)
-    )
+    other = log_ratio.mean_problem(loss, means, points // 2 + 1) if loss == NCE else _quadrature(means, points)
     values, again = summary(problem, means), summary(other, means)
     optimum = families.mean_optimum(means)
     loss_opt, largest, smallest = values

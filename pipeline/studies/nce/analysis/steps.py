@@ -32,18 +32,13 @@ from schemas.nce.tables import (
     STANDARD,
     TENTH,
     THEOREM_19,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from pipeline.studies.nce.params import Steps
 
 RING = (0.15, 0.1)
-CONTINUED = {
-    (GD, NCE): STANDARD,
-    (GD, ENCE): STANDARD,
-    (NEWTON, NCE): CONSERVATIVE,
-    (NEWTON, ENCE): CONSERVATIVE,
-}
+CONTINUED = {(GD, NCE): STANDARD, (GD, ENCE): STANDARD, (NEWTON, NCE): CONSERVATIVE, (NEWTON, ENCE): CONSERVATIVE}
 # Forms of growth: x, and whether b log R is added
 FORMS = [(LOG_R, False), (PLAIN_R, False), (R_SQUARED, False), (PLAIN_R, True), (R_SQUARED, True)]
 RATES = {
@@ -84,25 +79,25 @@ def series(steps: pl.DataFrame, ngd: list[float], exponential: list[float]) -> I
         inside = pl.col("R").is_between(first, last)
         for rate in rates:
             rows = steps.filter(
-                inside, pl.col("steps") > 0, pl.col("rule") != THEOREM_19,
-                loss=rate.loss, optimizer=optimizer, target=target,
-            ).sort("R")  # fmt: skip
+                inside,
+                pl.col("steps") > 0,
+                pl.col("rule") != THEOREM_19,
+                loss=rate.loss,
+                optimizer=optimizer,
+                target=target,
+            ).sort("R")
             yield rate, rows["R"].to_numpy(), np.log(rows["steps"].to_numpy())
 
 
 def step_sizes(loss: str, rule: str, means: Array) -> Array:
     """Return eta of ``rule``, one of those that need no measurement, (P,); delta = 1/R."""
     at_noise, smallest, kappa = log_ratio.curvature(loss, means)
-    return {STANDARD: 1 / at_noise, CONSERVATIVE: smallest / at_noise, FIXED: 1 / means / np.sqrt(2 * kappa)}[
-        rule
-    ]
+    return {STANDARD: 1 / at_noise, CONSERVATIVE: smallest / at_noise, FIXED: 1 / means / np.sqrt(2 * kappa)}[rule]
 
 
 def radii(means: Array, targets: list[str]) -> Array:
     """Return the distance that each target asks for, (P, M)."""
-    return np.stack(
-        [{TENTH: 0.1 * means, ONE: np.ones_like(means), INVERSE: 1 / means}[t] for t in targets], 1
-    )
+    return np.stack([{TENTH: 0.1 * means, ONE: np.ones_like(means), INVERSE: 1 / means}[t] for t in targets], 1)
 
 
 def walk(
@@ -114,18 +109,11 @@ def walk(
     optimum = mean_optimum(r)
     paths = log_ratio.descend(
         log_ratio.mean_problem(loss, r), log_ratio.RULES[optimizer], 0 * optimum, optimum, eta, radii(r, targets), cap
-    )  # fmt: skip
+    )
     kappa = log_ratio.curvature(loss, r)[2]
     frames = [
         pl.DataFrame(
-            {
-                "R": r,
-                "eta": eta,
-                "steps": paths.steps[:, i],
-                "final_dist": paths.final,
-                "kappa": kappa,
-                **bound,
-            }
+            {"R": r, "eta": eta, "steps": paths.steps[:, i], "final_dist": paths.final, "kappa": kappa, **bound}
         ).with_columns(target=pl.lit(target))
         for i, target in enumerate(targets)
     ]
@@ -145,12 +133,17 @@ def _bounded(loss: str, grid: Steps) -> pl.DataFrame:
     upper, lower = log_ratio.stability(loss, means, delta, grid.radii, grid.angles)
     distance = np.linalg.norm(mean_optimum(means)[:, 0], axis=-1)
     return walk(
-        loss, NGD, THEOREM_19, grid.bounded, [INVERSE], grid.cap,
+        loss,
+        NGD,
+        THEOREM_19,
+        grid.bounded,
+        [INVERSE],
+        grid.cap,
         eta=np.sqrt(lower / (upper * kappa)) * delta,
         bound=upper * kappa / lower * (distance / delta) ** 2,
         beta_u=upper,
         beta_l=lower,
-    )  # fmt: skip
+    )
 
 
 def _crossings(grid: Steps) -> pl.DataFrame:
@@ -180,10 +173,7 @@ def _continued(optimizer: str, loss: str, grid: Steps, walked: pl.DataFrame) -> 
     """Return rows of ``continued`` for one method, beside the steps that were walked at the same step size."""
     r = np.array(grid.continued, float)
     eta = step_sizes(loss, CONTINUED[optimizer, loss], r)
-    counts = [
-        flow.steps(loss, optimizer, mean, rate, 0.1 * mean)
-        for mean, rate in zip(r.tolist(), eta, strict=True)
-    ]
+    counts = [flow.steps(loss, optimizer, mean, rate, 0.1 * mean) for mean, rate in zip(r.tolist(), eta, strict=True)]
     same = walked.filter(pl.col("steps") > 0, loss=loss, optimizer=optimizer, target=TENTH)
     return (
         pl.DataFrame({"R": r, "eta": eta, "steps": counts})
@@ -199,9 +189,14 @@ def _growth(continued: pl.DataFrame, compared: list[float]) -> Iterator[dict[str
         r, y = rows["R"].to_numpy(), np.log(rows["steps"].to_numpy())
         for against, corrected in FORMS:
             yield {
-                "loss": loss, "optimizer": optimizer, "last_R": last, "against": against, "corrected": corrected,
-                "points": len(r), **growth(r, y, against, corrected),
-            }  # fmt: skip
+                "loss": loss,
+                "optimizer": optimizer,
+                "last_R": last,
+                "against": against,
+                "corrected": corrected,
+                "points": len(r),
+                **growth(r, y, against, corrected),
+            }
 
 
 def _full_newton(loss: str, grid: Steps) -> pl.DataFrame:

@@ -43,9 +43,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
 
 def _methods(settings: Variants) -> list[Method]:
     guards: list[dict[str, float]] = [{}, {"limit": settings.limit}, {"clip": settings.clip}]
-    return [Method(name, **guard) for name in (GD, NGD) for guard in guards] + [
-        Method(name) for name in FURTHER
-    ]
+    return [Method(name, **guard) for name in (GD, NGD) for guard in guards] + [Method(name) for name in FURTHER]
 
 
 def selected(results: pl.DataFrame) -> pl.DataFrame:
@@ -79,9 +77,7 @@ def compared(context: Inputs, results: pl.DataFrame, chosen: pl.DataFrame) -> pl
     best = results.join(chosen.select(key), on=key, nulls_equal=True)
     lost = results.group_by([*KEY, "seed"]).agg(pl.col("diverged").sum())
 
-    def between(
-        comparison: Comparison, loss: str, dim: int, first: Row, second: Row, counted: bool = False
-    ) -> None:
+    def between(comparison: Comparison, loss: str, dim: int, first: Row, second: Row, counted: bool = False) -> None:
         tried, taken = (rows.filter(dim=dim, loss=loss) for rows in (results, lost if counted else best))
         one, two = (_of(taken, **method) for method in (first, second))
         compare(found, comparison, tried, one, two, "diverged" if counted else "min_dist", confidence)
@@ -98,9 +94,5 @@ def compared(context: Inputs, results: pl.DataFrame, chosen: pl.DataFrame) -> pl
     return found.table()
 
 
-def _of(
-    rows: pl.DataFrame, optimizer: str, limit: float | None = None, clip: float | None = None
-) -> pl.DataFrame:
-    return rows.filter(
-        pl.col("limit").eq_missing(limit), pl.col("clip").eq_missing(clip), optimizer=optimizer
-    )
+def _of(rows: pl.DataFrame, optimizer: str, limit: float | None = None, clip: float | None = None) -> pl.DataFrame:
+    return rows.filter(pl.col("limit").eq_missing(limit), pl.col("clip").eq_missing(clip), optimizer=optimizer)

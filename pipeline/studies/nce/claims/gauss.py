@@ -55,9 +55,7 @@ def selected(context: Results) -> Iterator[Gate]:
         yield evidence.gate(context, "12", gate, BY_RULE[SIXTEEN, S_DIST, pair], below(0), FIGURE)
     apart, source = within(0, context.settings.comparable), SOURCE.format("section 4.1.2")
     yield evidence.gate(context, "12", "comparable", BY_RULE[SIXTEEN, S_DIST, EXPONENTIAL], apart, source)
-    yield evidence.gate(
-        context, "14", "lowest fresh loss", BY_RULE[SIXTEEN, S_LOSS, NORMALISED], below(0), FIGURE
-    )
+    yield evidence.gate(context, "14", "lowest fresh loss", BY_RULE[SIXTEEN, S_LOSS, NORMALISED], below(0), FIGURE)
 
 
 def standard_steps(context: Results) -> Iterator[Gate]:

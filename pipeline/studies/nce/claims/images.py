@@ -22,11 +22,7 @@ def faster(context: Results) -> Iterator[Gate]:
     the test loss is lower in the end, which is not claimed, has gates of its own.
     """
     source = SOURCE.format("Figure 4.3")
-    measures = (
-        ("mean area", AREA, STATED),
-        ("early loss", EARLY, STATED),
-        ("last test loss", FINAL_TEST, OWN),
-    )
+    measures = (("mean area", AREA, STATED), ("early loss", EARLY, STATED), ("last test loss", FINAL_TEST, OWN))
     for setting in SETTINGS:
         dataset, noise, loss = setting
         where = f"{IMAGE_NAMES[dataset]}, {noise} noise, {LOSS_NAMES[loss]}"

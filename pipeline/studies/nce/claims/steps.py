@@ -13,19 +13,7 @@ from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Measured
 from pipeline.studies.nce.claims.common import NOT_THERE, SOURCE, bend, between, slope
 from pipeline.studies.nce.names import LOSS_NAMES
-from schemas.nce.tables import (
-    ENCE,
-    FIXED,
-    GD,
-    INVERSE,
-    NCE,
-    NEWTON,
-    NGD,
-    PLAIN_R,
-    R_SQUARED,
-    TENTH,
-    THEOREM_19,
-)  # fmt: skip
+from schemas.nce.tables import ENCE, FIXED, GD, INVERSE, NCE, NEWTON, NGD, PLAIN_R, R_SQUARED, TENTH, THEOREM_19
 
 THEOREM_17, THEOREM_18, THEOREM_19_SOURCE = (SOURCE.format(f"Theorem {number}") for number in (17, 18, 19))
 COMPARED = 5.0  # R of the last gate of claim 8
@@ -51,8 +39,7 @@ def exponential(context: Results) -> Iterator[Gate]:
         factors = growth(table.filter(optimizer=optimizer))
         span = f" for R + 1 = {factors['R'][0]:g} to {factors['R'][-1]:g}" if factors.height else ""
         measure = f"steps of {name} on NCE at R + 1 over those at R, smallest{span}"
-        yield Gate("7", f"{name}, growth", measure, source, above(5),
-                   *reduced(factors, column_min("growth"), FEW))  # fmt: skip
+        yield Gate("7", f"{name}, growth", measure, source, above(5), *reduced(factors, column_min("growth"), FEW))
 
 
 def _preferred(fits: pl.DataFrame) -> Iterator[Gate]:
@@ -83,8 +70,14 @@ def _preferred(fits: pl.DataFrame) -> Iterator[Gate]:
                 f"R = {last:g}{note}"
             )
             difference = pl.col(f"aicc_{R_SQUARED}") - pl.col(f"aicc_{PLAIN_R}")
-            yield Gate("7", f"{name}: R^2 against R, to R = {last:g}", measure, source, below(0),
-                       *reduced(both, difference, FEW_FITS))  # fmt: skip
+            yield Gate(
+                "7",
+                f"{name}: R^2 against R, to R = {last:g}",
+                measure,
+                source,
+                below(0),
+                *reduced(both, difference, FEW_FITS),
+            )
 
 
 def growth(rows: pl.DataFrame) -> pl.DataFrame:
@@ -104,16 +97,22 @@ def polynomial(context: Results) -> Iterator[Gate]:
         span = f", R = {row['first_R'][0]:g} to {row['last_R'][0]:g}" if row.height else ""
         bent = bend(rates, "NGD steps", loss)
         measure = f"slope of log(steps of NGD) against log R{span}{bent}"
-        yield Gate("8", f"rate, {LOSS_NAMES[loss]}", measure, source, between(*limits),
-                   *slope(rates, "NGD steps", loss))  # fmt: skip
+        yield Gate(
+            "8", f"rate, {LOSS_NAMES[loss]}", measure, source, between(*limits), *slope(rates, "NGD steps", loss)
+        )
     # A censored path counts against the claim: on eNCE as one without end, on NCE as one that ends at its cap.
     censored = pl.when(loss=ENCE).then(float("inf")).otherwise("cap")
     counted = fixed.with_columns(counted=pl.when(pl.col("steps") < 0).then(censored).otherwise("steps"))
     both = counted.filter(pl.col("R") >= 2).pivot("loss", index="R", values="counted")
     both = both if {NCE, ENCE} <= set(both.columns) else both.clear()
-    yield Gate("8", "eNCE over NCE", "steps of NGD on eNCE over those on NCE, largest for R >= 2",
-               source, below(1),
-               *reduced(both, column_max(pl.col(ENCE) / pl.col(NCE)), NOT_THERE))  # fmt: skip
+    yield Gate(
+        "8",
+        "eNCE over NCE",
+        "steps of NGD on eNCE over those on NCE, largest for R >= 2",
+        source,
+        below(1),
+        *reduced(both, column_max(pl.col(ENCE) / pl.col(NCE)), NOT_THERE),
+    )
     gd = table.filter(optimizer=GD, target=TENTH, loss=NCE, R=COMPARED)
     ngd = fixed.filter(loss=NCE, R=COMPARED)
     ratio = None
@@ -121,9 +120,15 @@ def polynomial(context: Results) -> Iterator[Gate]:
         # The same here: a path of GD that is censored has taken more than its cap, one of NGD has no end.
         long = gd["steps"][0] if gd["steps"][0] > 0 else gd["cap"][0]
         ratio = Measured(long / (ngd["steps"][0] if ngd["steps"][0] > 0 else float("inf")))
-    yield Gate("8", f"GD over NGD, R = {COMPARED:g}", "steps of GD to 0.1 R over those of NGD to 1/R",
-               source, above(10), ratio,
-               f"R = {COMPARED:g} is not in params/nce.yaml")  # fmt: skip
+    yield Gate(
+        "8",
+        f"GD over NGD, R = {COMPARED:g}",
+        "steps of GD to 0.1 R over those of NGD to 1/R",
+        source,
+        above(10),
+        ratio,
+        f"R = {COMPARED:g} is not in params/nce.yaml",
+    )
 
 
 def bounded(context: Results) -> Iterator[Gate]:
@@ -132,6 +137,11 @@ def bounded(context: Results) -> Iterator[Gate]:
     for loss, name in LOSS_NAMES.items():
         rows = table.filter(loss=loss)
         share = pl.when(pl.col("steps") >= 0).then(pl.col("steps") / pl.col("bound")).otherwise(float("inf"))
-        yield Gate("9", name, "steps of NGD over the bound of the theorem, largest of all R", THEOREM_19_SOURCE,
-                   at_most(1),
-                   *reduced(rows, column_max(share), "no R in params/nce.yaml"))  # fmt: skip
+        yield Gate(
+            "9",
+            name,
+            "steps of NGD over the bound of the theorem, largest of all R",
+            THEOREM_19_SOURCE,
+            at_most(1),
+            *reduced(rows, column_max(share), "no R in params/nce.yaml"),
+        )

@@ -9,15 +9,7 @@ from pipeline.kit.conditions import above, below
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate
 from pipeline.studies.nce.claims.common import SOURCE
-from pipeline.studies.nce.comparisons import (
-    AGAINST_NGD,
-    CLOSER,
-    DIMENSIONS,
-    DIVERGES,
-    FURTHER,
-    GUARDS,
-    LIMITED,
-)
+from pipeline.studies.nce.comparisons import AGAINST_NGD, CLOSER, DIMENSIONS, DIVERGES, FURTHER, GUARDS, LIMITED
 from schemas.claims import OWN, STATED
 from schemas.nce.tables import ADAM
 

@@ -29,7 +29,7 @@ def fig41(context: Results) -> Figure:
     wide = alt.layer(
         *_layers(region, circles, dots, *far),
         alt.Chart(dots).mark_text(align="left", dx=8, dy=-8).encode(_x(far[0]), _y(far[1]), text="part:N"),
-    ).properties(width=250, height=270, title=panel_title("From τ_q to τ*"))  # fmt: skip
+    ).properties(width=250, height=270, title=panel_title("From τ_q to τ*"))
     reach = 0.3 * mean
     near = ((mean - reach, mean + reach), (mean**2 / 2 - reach, mean**2 / 2 + reach))
     close = alt.layer(
@@ -37,7 +37,7 @@ def fig41(context: Results) -> Figure:
         alt.Chart(rim)
         .mark_point(shape=CROSS, size=250, color=charts.BLACK, strokeWidth=2, opacity=1)
         .encode(_x(near[0]), _y(near[1])),
-    ).properties(width=270, height=270, title=panel_title("Around τ*, equal scales"))  # fmt: skip
+    ).properties(width=270, height=270, title=panel_title("Around τ*, equal scales"))
     title = alt.TitleParams(
         f"What gradient descent has to cross, R = {mean:g}",
         subtitle=[
@@ -94,7 +94,7 @@ def _y(domain: tuple[float, float]) -> alt.Y:
 
 def _layers(
     region: pl.DataFrame, circles: pl.DataFrame, dots: pl.DataFrame, b: tuple[float, float], c: tuple[float, float]
-) -> list[alt.Chart]:  # fmt: skip
+) -> list[alt.Chart]:
     colours = {"0.2 R": charts.VERMILLION, "0.1 R": charts.GREEN}
     rings = [
         alt.Chart(circles.filter(part=name))
@@ -104,9 +104,7 @@ def _layers(
         for fill, opacity in (("white", 1.0), (colour, 0.35))
     ]
     shade = (
-        alt.Chart(region)
-        .mark_area(color=charts.GREY, opacity=0.3, clip=True)
-        .encode(_x(b), _y(c), alt.Y2("upper:Q"))
+        alt.Chart(region).mark_area(color=charts.GREY, opacity=0.3, clip=True).encode(_x(b), _y(c), alt.Y2("upper:Q"))
     )
     point = alt.Chart(dots).mark_circle(size=60, color=charts.ORANGE, opacity=1, stroke="black", clip=True)
     return [shade, *rings, point.encode(_x(b), _y(c))]

@@ -12,12 +12,7 @@ from pipeline.studies.nce.names import LOSS_NAMES
 
 LOSS_COLOURS = {"NCE": charts.VERMILLION, "eNCE": charts.BLUE}
 # As published where it says: NCE with GD black, with NGD yellow; eNCE with NGD blue.
-METHOD_COLOURS = {
-    "NCE-GD": charts.BLACK,
-    "NCE-NGD": charts.ORANGE,
-    "eNCE-GD": charts.GREY,
-    "eNCE-NGD": charts.BLUE,
-}
+METHOD_COLOURS = {"NCE-GD": charts.BLACK, "NCE-NGD": charts.ORANGE, "eNCE-GD": charts.GREY, "eNCE-NGD": charts.BLUE}
 METHOD_DASHES = {"NCE-GD": [1, 0], "NCE-NGD": [1, 0], "eNCE-GD": [5, 3], "eNCE-NGD": [1, 0]}
 CROSS = "M-.4,-.4L.4,.4M.4,-.4L-.4,.4"  # the symbol ×
 DECADES = [10.0**e for e in range(-40, 41)]

@@ -51,7 +51,7 @@ def fig42(context: Results) -> Figure:
     title = alt.TitleParams(
         "Smallest distance to τ* so far against updates, on fresh samples",
         subtitle=[
-            f"Strong: the selected step size, mean ± standard deviation of {seeds} seeds; faint: all other step sizes",
+            f"Strong: the selected step size, mean ± standard deviation of {seeds} seeds; faint: all other step sizes"
         ],
     )
     summary = "; ".join(
@@ -154,9 +154,7 @@ def step_sizes(context: Results) -> Figure:
         if dim == 1:
             hollow = alt.Y("min_dist:Q", scale=scale, axis=axis, title=named)
             marks = alt.Chart(population).mark_point(filled=False, shape="square", size=70)
-            crosses = alt.Chart(rounded).mark_point(
-                filled=False, shape=CROSS, size=250, strokeWidth=2, opacity=1
-            )
+            crosses = alt.Chart(rounded).mark_point(filled=False, shape=CROSS, size=250, strokeWidth=2, opacity=1)
             layers += [chart.encode(x, hollow, colour) for chart in (marks, crosses)]
         panels.append(alt.layer(*layers).properties(width=262, height=270, title=panel_title(name)))
     updates = int(largest(context.table("gauss_runs")["step"], 0))
@@ -168,10 +166,7 @@ def step_sizes(context: Results) -> Figure:
         ],
     )
     summary = "; ".join(
-        f"{row['dim']}-d, {row['method']}, η = {row['eta']:g}: {row['mean']:.3g}"
-        for row in data.iter_rows(named=True)
+        f"{row['dim']}-d, {row['method']}, η = {row['eta']:g}: {row['mean']:.3g}" for row in data.iter_rows(named=True)
     )
-    chart = alt.hconcat(*panels, spacing=24).properties(
-        title=title, description=f"Smallest distances. {summary}."
-    )
+    chart = alt.hconcat(*panels, spacing=24).properties(title=title, description=f"Smallest distances. {summary}.")
     return chart, data

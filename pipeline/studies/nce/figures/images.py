@@ -16,9 +16,7 @@ from schemas.nce.tables import ENCE, GD, IMAGE_SELECTIONS, NCE, NGD, S_AREA, S_L
 
 # As published: GD black in both panels, NGD yellow for NCE and blue for eNCE.
 COLOURS = {NCE: {GD: charts.BLACK, NGD: charts.ORANGE}, ENCE: {GD: charts.BLACK, NGD: charts.BLUE}}
-METHODS = {
-    (loss, name): f"{shown}, {name.upper()}" for loss, shown in LOSS_NAMES.items() for name in (GD, NGD)
-}
+METHODS = {(loss, name): f"{shown}, {name.upper()}" for loss, shown in LOSS_NAMES.items() for name in (GD, NGD)}
 IMAGES = {DIGITS: "8 × 8 digits", MNIST: "MNIST"}
 NOISES = {"full": "noise with the covariance of the images", "diag": "noise with its diagonal alone"}
 RULES = {S_AREA: "smallest area under the training loss", S_LOSS: "lowest test loss at the end"}
@@ -31,16 +29,11 @@ def fig43(context: Results) -> Figure:
     rule."""
     data, selected = _lines(context), context.table("digits_selected")
     blocks = list(
-        data.select("dataset", "q_kind")
-        .unique()
-        .sort("dataset", "q_kind", descending=[False, True])
-        .iter_rows()
+        data.select("dataset", "q_kind").unique().sort("dataset", "q_kind", descending=[False, True]).iter_rows()
     )
     rows = [
         _row(
-            data.filter(dataset=dataset, q_kind=noise),
-            selected.filter(dataset=dataset, q_kind=noise, rule=rule),
-            rule,
+            data.filter(dataset=dataset, q_kind=noise), selected.filter(dataset=dataset, q_kind=noise, rule=rule), rule
         )
         for dataset, noise in blocks
         for rule in IMAGE_SELECTIONS
@@ -91,10 +84,7 @@ def _panel(data: pl.DataFrame, selected: pl.DataFrame, loss: str) -> Any:
         pl.concat_str("optimizer", pl.col("eta").cast(pl.String), separator=" ").alias("line"),
     )
     etas = dict(taken.select("optimizer", "eta").iter_rows())
-    names = {
-        name: f"{METHODS[loss, name]}" + (f", η = {etas[name]:g}" if name in etas else "")
-        for name in (GD, NGD)
-    }
+    names = {name: f"{METHODS[loss, name]}" + (f", η = {etas[name]:g}" if name in etas else "") for name in (GD, NGD)}
     shown = shown.with_columns(pl.col("optimizer").replace_strict(names).alias("method"))
     spans = shown.select("least", "most").to_numpy()
     low, high = (float(spans.min()), float(spans.max())) if len(spans) else (0.1, 1.0)
@@ -110,12 +100,7 @@ def _panel(data: pl.DataFrame, selected: pl.DataFrame, loss: str) -> Any:
         title=None,
         scale=alt.Scale(domain=list(names.values()), range=list(COLOURS[loss].values())),
         legend=alt.Legend(
-            orient="top",
-            direction="horizontal",
-            offset=2,
-            symbolType="stroke",
-            symbolStrokeWidth=2.5,
-            symbolOpacity=1,
+            orient="top", direction="horizontal", offset=2, symbolType="stroke", symbolStrokeWidth=2.5, symbolOpacity=1
         ),
     )
     base = alt.Chart(shown)

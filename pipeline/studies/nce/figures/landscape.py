@@ -9,14 +9,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, number
 from pipeline.kit.results import Results
-from pipeline.studies.nce.figures.common import (
-    LOSS_COLOURS,
-    largest,
-    log_axis,
-    loss_colour,
-    loss_name,
-    panel_title,
-)
+from pipeline.studies.nce.figures.common import LOSS_COLOURS, largest, log_axis, loss_colour, loss_name, panel_title
 from pipeline.studies.nce.names import LOSS_NAMES
 from schemas.nce.tables import ENCE, NCE
 
@@ -53,9 +46,7 @@ def landscape(context: Results) -> Figure:
         )
     title = alt.TitleParams(
         "At the optimum everything is exponentially small",
-        subtitle=[
-            "N(R, 1) against N(0, 1), population losses; dashed: exp(−R²/8), the Bhattacharyya coefficient"
-        ],
+        subtitle=["N(R, 1) against N(0, 1), population losses; dashed: exp(−R²/8), the Bhattacharyya coefficient"],
     )
     far = context.table("landscape").sort("R").filter(loss=NCE)
     words = "Loss and extreme eigenvalues of the Hessian at the optimum against R squared, for NCE and eNCE"
@@ -69,9 +60,7 @@ def landscape(context: Results) -> Figure:
 def kappa(context: Results) -> Figure:
     """Condition number at the optimum against R with the slopes of theory, and the residuals of the fits."""
     data = context.table("landscape").filter(pl.col("R") > 0).sort("loss", "R").with_columns(loss_name())
-    rates = {
-        row["loss"]: row for row in context.table("rates").filter(quantity="kappa").iter_rows(named=True)
-    }
+    rates = {row["loss"]: row for row in context.table("rates").filter(quantity="kappa").iter_rows(named=True)}
     points = context.table("rate_points").filter(quantity="kappa").sort("loss", "R").with_columns(loss_name())
     # Both losses are fitted over the same R; without a fit there are no points to show either.
     first, end = next(((row["first_R"], row["last_R"]) for row in rates.values()), (1.0, 2.0))
@@ -87,8 +76,7 @@ def kappa(context: Results) -> Figure:
     last = largest(data["R"], 20)
     r = np.geomspace(GUIDED_FROM, max(last, 1.1 * GUIDED_FROM), 30)
     guides = pl.concat(
-        pl.DataFrame({"R": r, "kappa": factor * r**power, "loss": loss})
-        for loss, (power, factor) in GUIDES.items()
+        pl.DataFrame({"R": r, "kappa": factor * r**power, "loss": loss}) for loss, (power, factor) in GUIDES.items()
     ).with_columns(loss_name())
     colour = loss_colour()
     shape = alt.Shape("name:N", title="loss", scale=alt.Scale(domain=list(LOSS_COLOURS)))
@@ -108,9 +96,7 @@ def kappa(context: Results) -> Figure:
         .mark_point(filled=True, size=60, opacity=1)
         .encode(
             alt.X("R:Q", title="R", scale=alt.Scale(domain=[first - 1, end + 1], nice=False)),
-            alt.Y("residual:Q", title="log κ − fit", axis=alt.Axis(tickCount=5)).scale(
-                domain=[-spread, spread]
-            ),
+            alt.Y("residual:Q", title="log κ − fit", axis=alt.Axis(tickCount=5)).scale(domain=[-spread, spread]),
             colour,
             shape,
         )
@@ -118,10 +104,7 @@ def kappa(context: Results) -> Figure:
     )
     title = alt.TitleParams(
         "The condition number grows polynomially, for eNCE more slowly",
-        subtitle=[
-            "; ".join(lines),
-            f"{span}Dashed: R^6 / 16π² and R^4 / 16, the limits",
-        ],
+        subtitle=["; ".join(lines), f"{span}Dashed: R^6 / 16π² and R^4 / 16, the limits"],
     )
     words = f"Condition number against R on logarithmic axes. Fitted slopes: {'; '.join(lines)}."
     return alt.hconcat(main, residuals, spacing=30).properties(title=title, description=words), data

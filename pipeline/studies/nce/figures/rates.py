@@ -34,16 +34,13 @@ def residuals(context: Results) -> Figure:
                 loss_colour().legend(None),
             )
             .properties(width=150, height=90, title=panel_title(name, [f"{against}: {number(row['slope'])}"]))
-        )  # fmt: skip
+        )
     title = alt.TitleParams(
         "Residuals of the fitted rates",
-        subtitle=[
-            "Natural logarithm minus its line: bend of the points, not noise; above each panel the slope"
-        ],
+        subtitle=["Natural logarithm minus its line: bend of the points, not noise; above each panel the slope"],
     )
     chart = alt.concat(*panels, columns=3, spacing=16) if panels else alt.Chart(data).mark_point()
     words = "; ".join(
-        f"{names[row['quantity'], row['loss']]}: slope {number(row['slope'])}"
-        for row in fits.iter_rows(named=True)
+        f"{names[row['quantity'], row['loss']]}: slope {number(row['slope'])}" for row in fits.iter_rows(named=True)
     )
     return chart.properties(title=title, description=f"Residuals of fits. {words}."), data

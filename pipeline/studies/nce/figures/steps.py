@@ -9,14 +9,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, number
 from pipeline.kit.results import Results
-from pipeline.studies.nce.figures.common import (
-    largest,
-    lines_legend,
-    log_axis,
-    loss_colour,
-    loss_name,
-    panel_title,
-)
+from pipeline.studies.nce.figures.common import largest, lines_legend, log_axis, loss_colour, loss_name, panel_title
 from pipeline.studies.nce.names import LOSS_NAMES
 from schemas.nce.tables import ENCE, GD, INVERSE, NCE, NEWTON, NGD, PLAIN_R, R_SQUARED, TENTH, THEOREM_19
 
@@ -67,16 +60,13 @@ def steps(context: Results) -> Figure:
             .mark_point(filled=True, size=55, clip=True, opacity=1)
             .encode(x, y, colour, shape),
         ]
-        panels.append(
-            alt.layer(*layers).properties(width=265, height=270, title=panel_title(heading, slopes))
-        )
+        panels.append(alt.layer(*layers).properties(width=265, height=270, title=panel_title(heading, slopes)))
     title = alt.TitleParams(
         "Updates on the population loss until the distance to τ* meets a target",
         subtitle=["Dashed: lines by least squares, slope and residuals (bend of the points, not noise)"],
     )
     summaries = [
-        f"{name}: "
-        + ", ".join(f"{count} at R = {mean:g}" for mean, count in rows.select("R", "steps").iter_rows())
+        f"{name}: " + ", ".join(f"{count} at R = {mean:g}" for mean, count in rows.select("R", "steps").iter_rows())
         for name in names
         for rows in [data.filter(walk=name)]
     ]
@@ -113,9 +103,7 @@ def growth(context: Results) -> Figure:
             (pl.col("steps").log() - fitted).alias("residual"),
             pl.col("against").replace_strict(LAWS, default=None).alias("law"),
             pl.concat_str(
-                pl.col("loss").replace_strict(LOSS_NAMES),
-                pl.col("optimizer").replace_strict(WALKERS),
-                separator=", ",
+                pl.col("loss").replace_strict(LOSS_NAMES), pl.col("optimizer").replace_strict(WALKERS), separator=", "
             ).alias("method"),
         )
         .select("method", "law", "last_R", "R", "residual", "aicc")
@@ -130,9 +118,7 @@ def growth(context: Results) -> Figure:
             part = data.filter(method=method, last_R=last)
             preferred = part.sort("aicc")["law"][0]
             axis = alt.X("R:Q", title="R", scale=alt.Scale(domain=[1.5, last + 0.5], nice=False))
-            y = alt.Y(
-                "residual:Q", title="log steps − fit" if not panels else None, axis=alt.Axis(tickCount=4)
-            )
+            y = alt.Y("residual:Q", title="log steps − fit" if not panels else None, axis=alt.Axis(tickCount=4))
             heading = panel_title(f"{method}, R to {last:g}", [f"smaller AICc: {preferred}"])
             line = alt.Chart(part).mark_line(strokeWidth=1.5, point=alt.OverlayMarkDef(size=30))
             panels.append(line.encode(axis, y, colour).properties(width=235, height=95, title=heading))
@@ -155,20 +141,14 @@ def growth(context: Results) -> Figure:
 def bounds(context: Results) -> Figure:
     """Theorem 19: steps that NGD takes with the step size of the theorem, and the bound on them."""
     table = context.table("steps").filter(rule=THEOREM_19).sort("loss", "R").with_columns(loss_name())
-    data = table.unpivot(
-        ["steps", "bound"], index=["R", "name"], variable_name="what", value_name="value"
-    ).sort("name", "what", "R")
-    data = data.with_columns(
-        pl.col("what").replace_strict({"steps": "steps taken", "bound": "bound of Theorem 19"})
+    data = table.unpivot(["steps", "bound"], index=["R", "name"], variable_name="what", value_name="value").sort(
+        "name", "what", "R"
     )
-    x = alt.X(
-        "R:Q", title="R", axis=alt.Axis(values=sorted(set(data["R"].to_list()))), scale=alt.Scale(padding=20)
-    )
+    data = data.with_columns(pl.col("what").replace_strict({"steps": "steps taken", "bound": "bound of Theorem 19"}))
+    x = alt.X("R:Q", title="R", axis=alt.Axis(values=sorted(set(data["R"].to_list()))), scale=alt.Scale(padding=20))
     y = alt.Y("value:Q", title="steps (log)", **log_axis([0.8, 2 * largest(data["value"], 10)]))
     dashes = alt.Scale(domain=["steps taken", "bound of Theorem 19"], range=[[1, 0], [5, 3]])
-    dash = alt.StrokeDash(
-        "what:N", title=None, scale=dashes, legend=lines_legend("right", symbolStrokeColor="black")
-    )
+    dash = alt.StrokeDash("what:N", title=None, scale=dashes, legend=lines_legend("right", symbolStrokeColor="black"))
     base = alt.Chart(data)
     chart = alt.layer(
         base.mark_line(strokeWidth=2).encode(x, y, loss_colour(lines_legend("right")), dash),
@@ -194,21 +174,17 @@ def newton(context: Results) -> Figure:
         "R:O", title="R", scale=alt.Scale(range=[charts.SKY, charts.BLUE, charts.ORANGE, charts.VERMILLION])
     )
     y = alt.Y("dist:Q", title="distance to τ* (log)", **log_axis([1e-4, 20]))
-    x = alt.X(
-        "step:Q", title="Newton steps, η = 1", axis=alt.Axis(tickCount=6), scale=alt.Scale(domain=[0, most])
-    )
+    x = alt.X("step:Q", title="Newton steps, η = 1", axis=alt.Axis(tickCount=6), scale=alt.Scale(domain=[0, most]))
     panels = [
         alt.Chart(shown.filter(loss=loss))
         .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=35))
         .encode(x, y if loss == NCE else alt.Y("dist:Q", title=None, **log_axis([1e-4, 20])), colour)
         .properties(width=235, height=230, title=panel_title(LOSS_NAMES[loss]))
         for loss in (NCE, ENCE)
-    ]  # fmt: skip
+    ]
     title = alt.TitleParams(
         "Newton's method with step size 1 needs few steps",
-        subtitle=[
-            "So its exponential cost is that of the step size λ_ρ/λ_M; distances below 0.0001 not shown"
-        ],
+        subtitle=["So its exponential cost is that of the step size λ_ρ/λ_M; distances below 0.0001 not shown"],
     )
     words = "Distance to the optimum after each Newton step of size 1, for NCE and eNCE and several R."
     return alt.hconcat(*panels, spacing=24).properties(title=title, description=words), data

@@ -56,14 +56,20 @@ def fitted(series: Iterable[Series]) -> dict[str, pl.DataFrame | None]:
         return {"rates": None, "rate_points": None}
     rows = [
         {
-            "quantity": rate.quantity, "loss": rate.loss, "against": rate.against,
-            "first_R": r.min(), "last_R": r.max(), "points": len(r),
-            "slope": fit.slope, "intercept": fit.intercept,
+            "quantity": rate.quantity,
+            "loss": rate.loss,
+            "against": rate.against,
+            "first_R": r.min(),
+            "last_R": r.max(),
+            "points": len(r),
+            "slope": fit.slope,
+            "intercept": fit.intercept,
             "largest_residual": float(np.abs(fit.residuals).max()),
-            "predicted": rate.predicted, "printed": rate.printed,
+            "predicted": rate.predicted,
+            "printed": rate.printed,
         }
         for rate, r, _, fit in fits
-    ]  # fmt: skip
+    ]
     points = [
         pl.DataFrame({"R": r, "x": rate.x(r), "y": y, "residual": fit.residuals}).with_columns(
             quantity=pl.lit(rate.quantity), loss=pl.lit(rate.loss)
@@ -86,6 +92,9 @@ def growth(r: np.ndarray, y: np.ndarray, against: str, corrected: bool) -> dict[
     n, k = len(y), len(columns) + 1
     aicc = n * np.log((residuals**2).mean()) + 2 * k + 2 * k * (k + 1) / (n - k - 1)
     return {
-        "slope": float(fit[0]), "power": float(fit[1]) if corrected else 0.0, "intercept": float(fit[-1]),
-        "largest_residual": float(np.abs(residuals).max()), "aicc": float(aicc),
-    }  # fmt: skip
+        "slope": float(fit[0]),
+        "power": float(fit[1]) if corrected else 0.0,
+        "intercept": float(fit[-1]),
+        "largest_residual": float(np.abs(residuals).max()),
+        "aicc": float(aicc),
+    }

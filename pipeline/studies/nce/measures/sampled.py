@@ -153,16 +153,14 @@ def walk(
                     skipped[loss][step] = normalise & ~gradient.any(-1)
                     parts = zip(methods, rows, strict=True)
                     move = eta * np.concatenate(
-                        [state[loss].direction(m.optimizer, row, gradient[:, row], step) for m, row in parts],
-                        axis=1,
+                        [state[loss].direction(m.optimizer, row, gradient[:, row], step) for m, row in parts], axis=1
                     )
                     delta[loss] = np.where(np.isfinite(move).all(-1, keepdims=True), at - move, np.nan)
     points = pairs.sample(fresh)
     with np.errstate(over="ignore", invalid="ignore"):
         last = {loss: kind(*points).loss(delta[loss]) for loss, kind in losses.items()}
     return pl.concat(
-        _frame(pairs, loss, etas, methods, dist[loss], batch[loss], skipped[loss], last[loss])
-        for loss in losses
+        _frame(pairs, loss, etas, methods, dist[loss], batch[loss], skipped[loss], last[loss]) for loss in losses
     )
 
 
@@ -170,18 +168,20 @@ def _gradients(problem: Loss, at: Array, methods: Sequence[Method], rows: list[s
     if all(method.limit is None and method.clip is None for method in methods):
         return problem.gradient(at)
     return np.concatenate(
-        [
-            guarded_gradient(problem, at[:, row], m.limit, m.clip)
-            for m, row in zip(methods, rows, strict=True)
-        ],
-        axis=1,
+        [guarded_gradient(problem, at[:, row], m.limit, m.clip) for m, row in zip(methods, rows, strict=True)], axis=1
     )
 
 
 def _frame(
-    pairs: Pairs, loss: str, etas: Sequence[float], methods: Sequence[Method],
-    dist: Array, batch: Array, skipped: Array, fresh: Array,
-) -> pl.DataFrame:  # fmt: skip
+    pairs: Pairs,
+    loss: str,
+    etas: Sequence[float],
+    methods: Sequence[Method],
+    dist: Array,
+    batch: Array,
+    skipped: Array,
+    fresh: Array,
+) -> pl.DataFrame:
     """Return the arrays (T, P, K) of a walk as one row per seed, path and step."""
     steps, seeds, paths = dist.shape
     dist, batch, skipped = (np.moveaxis(array, 0, -1).reshape(-1) for array in (dist, batch, skipped))
@@ -208,9 +208,7 @@ def _frame(
         "fresh_loss": np.repeat(fresh.reshape(-1), steps),
     }
     return pl.DataFrame(columns).with_columns(
-        pl.lit(pairs.dim, pl.Int8).alias("dim"),
-        pl.lit(loss).alias("loss"),
-        pl.lit(pairs.n, pl.Int32).alias("n"),
+        pl.lit(pairs.dim, pl.Int8).alias("dim"), pl.lit(loss).alias("loss"), pl.lit(pairs.n, pl.Int32).alias("n")
     )
 
 

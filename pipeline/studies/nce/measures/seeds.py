@@ -13,16 +13,19 @@ LOST = "a seed diverged at each step size of a method"
 
 def paired(first: pl.DataFrame, second: pl.DataFrame, column: str) -> tuple[Array, Array]:
     """Return ``column`` of two methods, on the seeds that both have, in their order."""
-    both = (
-        first.select("seed", first=column).join(second.select("seed", second=column), on="seed").sort("seed")
-    )
+    both = first.select("seed", first=column).join(second.select("seed", second=column), on="seed").sort("seed")
     return both["first"].cast(pl.Float64).to_numpy(), both["second"].cast(pl.Float64).to_numpy()
 
 
 def compare(
-    found: Measurements, comparison: Comparison, tried: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame,
-    column: str, confidence: float,
-) -> None:  # fmt: skip
+    found: Measurements,
+    comparison: Comparison,
+    tried: pl.DataFrame,
+    first: pl.DataFrame,
+    second: pl.DataFrame,
+    column: str,
+    confidence: float,
+) -> None:
     """Measure a comparison of ``column`` between two methods, each with a row for each seed at the step size taken.
 
     ``tried`` has rows at all step sizes: without any, the comparison is not run. A method of which no step size can be

@@ -15,18 +15,7 @@ from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import NCE
-from pipeline.studies.nce.constructions import (
-    LOSSES,
-    NAMES,
-    SOURCE,
-    count,
-    distances,
-    grid,
-    path,
-    row,
-    rows,
-    slope,
-)
+from pipeline.studies.nce.constructions import LOSSES, NAMES, SOURCE, count, distances, grid, path, row, rows, slope
 
 CAP = 400_000
 OUTER, LANDING, INNER = 0.2, 0.15, 0.1
@@ -82,19 +71,45 @@ def _annulus(entry: Any) -> Iterator[dict[str, Any]]:
     far = max(entry.means)
     for r in entry.radii:
         at = 20 if 20 in entry.means else far
-        yield row(f"decay-{r:g}", "Decay exponent of the gradient on the circle of radius rR, against its "
-                  "limit 4((1/2 - r)/(1 - r))^2", f"R = {at:g}, r = {r:g}", kappa[at, r], "within",
-                  float(log_ratio.decay_limit(r)), tolerance=0.03 if at >= 20 else 0.1)  # fmt: skip
+        yield row(
+            f"decay-{r:g}",
+            "Decay exponent of the gradient on the circle of radius rR, against its limit 4((1/2 - r)/(1 - r))^2",
+            f"R = {at:g}, r = {r:g}",
+            kappa[at, r],
+            "within",
+            float(log_ratio.decay_limit(r)),
+            tolerance=0.03 if at >= 20 else 0.1,
+        )
     # Relative: the gradients themselves are of size exp(-kappa R^2/8).
     apart = [abs(value / steepest(*at, entry.angles, FINE) - 1) for at, value in steep.items()]
-    yield row("circle-points", f"max |<gradient, u>| on a circle is the same with {FINE} points of quadrature: largest "
-              "relative difference", size, largest(apart), "<=", 1e-9)  # fmt: skip
+    yield row(
+        "circle-points",
+        f"max |<gradient, u>| on a circle is the same with {FINE} points of quadrature: largest relative difference",
+        size,
+        largest(apart),
+        "<=",
+        1e-9,
+    )
     outer = max(entry.radii)
     notes = {"erratum": "nce-lemma-49", "size": size}
-    yield notes | row("decay-printed", "The decay exponent is in [3/4, 5/4], which fails near the rim: smallest",
-                      f"R = {far:g}, r = {outer:g}", kappa[far, outer], "<=", 0.749, form="printed")  # fmt: skip
-    yield notes | row("decay-corrected", "The decay exponent is at least 1/2 on the annulus: smallest", size,
-                      smallest(kappa.values()), ">=", 0.5, form="corrected")  # fmt: skip
+    yield notes | row(
+        "decay-printed",
+        "The decay exponent is in [3/4, 5/4], which fails near the rim: smallest",
+        f"R = {far:g}, r = {outer:g}",
+        kappa[far, outer],
+        "<=",
+        0.749,
+        form="printed",
+    )
+    yield notes | row(
+        "decay-corrected",
+        "The decay exponent is at least 1/2 on the annulus: smallest",
+        size,
+        smallest(kappa.values()),
+        ">=",
+        0.5,
+        form="corrected",
+    )
     near = float(min(entry.means))
     lowest, centre = minimiser(near), np.array([near, near**2 / 2])
     printed, moved = (
@@ -106,10 +121,25 @@ def _annulus(entry: Any) -> Iterator[dict[str, Any]]:
         "Distance of the minimiser, found by Newton's method from tau_q, from the centre of the annulus, over the "
         "radius 0.1 R that must hold it"
     )
-    yield notes | row("centre-printed", f"{statement}: centre (R, R^2/2)", notes["size"], printed, ">=", 1.0,
-                      form="printed", detail="above 1 for R < 9.2")  # fmt: skip
-    yield notes | row("centre-corrected", f"{statement}: centre (R, R^2/2 + log sqrt(2 pi))", notes["size"], moved,
-                      "<=", 1e-6, form="corrected")  # fmt: skip
+    yield notes | row(
+        "centre-printed",
+        f"{statement}: centre (R, R^2/2)",
+        notes["size"],
+        printed,
+        ">=",
+        1.0,
+        form="printed",
+        detail="above 1 for R < 9.2",
+    )
+    yield notes | row(
+        "centre-corrected",
+        f"{statement}: centre (R, R^2/2 + log sqrt(2 pi))",
+        notes["size"],
+        moved,
+        "<=",
+        1e-6,
+        form="corrected",
+    )
 
 
 def leap(mean: float, angles: int, rng: np.random.Generator) -> float:
@@ -137,16 +167,21 @@ def _sizes(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Yield rows on Lemma 50 and Theorem 17 for step sizes in general: a property over a range, not at one size."""
     sizes = [leap(mean, entry.angles, rng) for mean in entry.means]
     size = f"{grid(entry.means)}, {FAR_CIRCLES} circles from 0.2 R to 3 R, {FAR_DRAWS} random tau each"
-    yield row("no-jump-sizes", "GD with a step size below a constant does not step from outside 0.2 R to inside 0.15 "
-              "R, whatever the size and the tau: smallest step size that does", size, smallest(sizes), ">=", 0.5,
-              source=LEMMA_50, detail="by R: " + ", ".join(f"{value:.3g}" for value in sizes))  # fmt: skip
+    yield row(
+        "no-jump-sizes",
+        "GD with a step size below a constant does not step from outside 0.2 R to inside 0.15 "
+        "R, whatever the size and the tau: smallest step size that does",
+        size,
+        smallest(sizes),
+        ">=",
+        0.5,
+        source=LEMMA_50,
+        detail="by R: " + ", ".join(f"{value:.3g}" for value in sizes),
+    )
     multiples = np.array(entry.multiples, float)
     counts, bounds = [], []
     for mean in entry.multiplied:
-        means, eta = (
-            np.full(len(multiples), mean),
-            multiples / log_ratio.curvature(NCE, np.array([mean]))[0][0],
-        )
+        means, eta = (np.full(len(multiples), mean), multiples / log_ratio.curvature(NCE, np.array([mean]))[0][0])
         problem, optimum = log_ratio.mean_problem(NCE, means), mean_optimum(means)
         target = np.full((len(multiples), 1), INNER * mean)
         walked = log_ratio.descend(
@@ -164,19 +199,38 @@ def _sizes(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     )
     size = f"{grid(entry.multiplied)}, eta = {', '.join(f'{m:g}' for m in multiples)} times 1/lambda_M"
     notes: dict[str, Any] = {"source": THEOREM_17}
-    yield notes | row("sizes-bound", "At every step size GD needs at least 0.05 R/(eta max |<gradient, u>|) steps to "
-                      "0.1 R: smallest ratio of steps to bound", size, float((steps_RxM / np.array(bounds)).min()),
-                      ">=", 1.0, detail=f"steps by multiple of 1/lambda_M and R: {summary}")  # fmt: skip
+    yield notes | row(
+        "sizes-bound",
+        "At every step size GD needs at least 0.05 R/(eta max |<gradient, u>|) steps to "
+        "0.1 R: smallest ratio of steps to bound",
+        size,
+        float((steps_RxM / np.array(bounds)).min()),
+        ">=",
+        1.0,
+        detail=f"steps by multiple of 1/lambda_M and R: {summary}",
+    )
     arrived = ~np.isinf(steps_RxM[:-1])
     with np.errstate(invalid="ignore"):
         grown = np.where(arrived, steps_RxM[1:] / steps_RxM[:-1], np.inf)
-    yield notes | row("sizes-growth", "At every step size the steps of GD grow by a factor per unit of R: smallest, "
-                      "where the shorter path arrives", size, float(grown.min()), ">=", 5.0)  # fmt: skip
+    yield notes | row(
+        "sizes-growth",
+        "At every step size the steps of GD grow by a factor per unit of R: smallest, where the shorter path arrives",
+        size,
+        float(grown.min()),
+        ">=",
+        5.0,
+    )
     usual = multiples <= 1
     product = steps_RxM[:, usual] * multiples[usual]
-    yield notes | row("sizes-inverse", "Up to 1/lambda_M the steps of GD are inverse to the step size: largest "
-                      "relative difference of steps times step size from that at 1/lambda_M", size,
-                      float(np.abs(product / product[:, -1:] - 1).max()), "<=", 0.05)  # fmt: skip
+    yield notes | row(
+        "sizes-inverse",
+        "Up to 1/lambda_M the steps of GD are inverse to the step size: largest "
+        "relative difference of steps times step size from that at 1/lambda_M",
+        size,
+        float(np.abs(product / product[:, -1:] - 1).max()),
+        "<=",
+        0.05,
+    )
 
 
 def _claim_6(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -186,9 +240,15 @@ def _claim_6(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         c = rng.uniform(-(mean**2), 3 * mean**2, entry.draws)
         gradient = log_ratio.mean_problem(NCE, mean).gradient(np.stack([b, c], axis=-1)[None])[0]
         worst.append((np.linalg.norm(gradient, axis=-1) / np.maximum(mean, np.abs(b))).max())
-    yield row("claim-6", "|gradient| <= 32 max(R, |b|): largest ratio of the left side to max(R, |b|)",
-              f"{grid(entry.means)}, {entry.draws} parameters each, b in [-3R, 3R], c in [-R^2, 3R^2]",
-              largest(worst), "<=", 32.0, source=SOURCE.format("Claim 6"))  # fmt: skip
+    yield row(
+        "claim-6",
+        "|gradient| <= 32 max(R, |b|): largest ratio of the left side to max(R, |b|)",
+        f"{grid(entry.means)}, {entry.draws} parameters each, b in [-3R, 3R], c in [-R^2, 3R^2]",
+        largest(worst),
+        "<=",
+        32.0,
+        source=SOURCE.format("Claim 6"),
+    )
 
 
 def _descent(entry: Any) -> Iterator[dict[str, Any]]:
@@ -204,15 +264,36 @@ def _descent(entry: Any) -> Iterator[dict[str, Any]]:
         bounds.append(0.05 * mean / (eta * largest(ring)))
         progress.append((far[:-1] <= LANDING * mean).sum() / bounds[-1])
     size = f"{grid(entry.paths)}, eta = 1/lambda_M"
-    yield row("no-jump", "GD does not step from outside 0.2 R to inside 0.15 R: number of such steps", size, leaps,
-              "<=", 0.0, source=LEMMA_50)  # fmt: skip
-    yield row("ring-steps", "GD needs at least 0.05 R/(eta max |<gradient, u>|) steps from 0.15 R to 0.1 R: smallest "
-              "ratio of steps to bound", size, smallest(progress), ">=", 1.0, source=THEOREM_17,
-              detail="steps " + ", ".join(f"{c:.0f}" for c in counts) + " from tau_q to 0.1 R")  # fmt: skip
+    yield row(
+        "no-jump",
+        "GD does not step from outside 0.2 R to inside 0.15 R: number of such steps",
+        size,
+        leaps,
+        "<=",
+        0.0,
+        source=LEMMA_50,
+    )
+    yield row(
+        "ring-steps",
+        "GD needs at least 0.05 R/(eta max |<gradient, u>|) steps from 0.15 R to 0.1 R: smallest "
+        "ratio of steps to bound",
+        size,
+        smallest(progress),
+        ">=",
+        1.0,
+        source=THEOREM_17,
+        detail="steps " + ", ".join(f"{c:.0f}" for c in counts) + " from tau_q to 0.1 R",
+    )
     means = np.array(entry.paths, float)
-    yield row("gd-exponential", "Slope of log(steps of GD to 0.1 R) against R^2", size,
-              slope(means**2, np.log(counts)), ">=", 0.15,
-              source=THEOREM_17)  # fmt: skip
+    yield row(
+        "gd-exponential",
+        "Slope of log(steps of GD to 0.1 R) against R^2",
+        size,
+        slope(means**2, np.log(counts)),
+        ">=",
+        0.15,
+        source=THEOREM_17,
+    )
 
 
 def _newton(entry: Any) -> Iterator[dict[str, Any]]:
@@ -228,21 +309,48 @@ def _newton(entry: Any) -> Iterator[dict[str, Any]]:
         )
         steps: Array = paths.steps[:, 0].astype(float)
         steps[steps < 0] = np.nan
-        yield row(f"newton-ratio-{loss}", f"Steps of Newton's method on {NAMES[loss]} to 0.1 R grow by a factor per "
-                  "unit of R: smallest", size, (steps[1:] / steps[:-1]).min(), ">=", 5.0 if loss == NCE else 4.0,
-                  source=THEOREM_18, detail="steps " + ", ".join(f"{s:.0f}" for s in steps))  # fmt: skip
+        yield row(
+            f"newton-ratio-{loss}",
+            f"Steps of Newton's method on {NAMES[loss]} to 0.1 R grow by a factor per unit of R: smallest",
+            size,
+            (steps[1:] / steps[:-1]).min(),
+            ">=",
+            5.0 if loss == NCE else 4.0,
+            source=THEOREM_18,
+            detail="steps " + ", ".join(f"{s:.0f}" for s in steps),
+        )
         if loss == NCE:
-            yield row("newton-bound", "They are at least R^3 exp(R^2/8): smallest ratio", size,
-                      (steps / (means**3 / families.mean_overlap(means))).min(), ">=", 1.0,
-                      source=THEOREM_18)  # fmt: skip
+            yield row(
+                "newton-bound",
+                "They are at least R^3 exp(R^2/8): smallest ratio",
+                size,
+                (steps / (means**3 / families.mean_overlap(means))).min(),
+                ">=",
+                1.0,
+                source=THEOREM_18,
+            )
             leaps = sum(
                 jumps(mean, path(NCE, mean, "newton", rate, INNER * mean, CAP))
                 for mean, rate in zip(means.tolist(), eta.tolist(), strict=True)
             )
-            yield row("no-jump-newton", "Newton's method does not step from outside 0.2 R to inside 0.15 R: number of "
-                      "such steps", size, leaps, "<=", 0.0, source=LEMMA_59)  # fmt: skip
+            yield row(
+                "no-jump-newton",
+                "Newton's method does not step from outside 0.2 R to inside 0.15 R: number of such steps",
+                size,
+                leaps,
+                "<=",
+                0.0,
+                source=LEMMA_59,
+            )
     last = float(means[-1])
     walked = path(NCE, last, "newton", 1.0, 0.01, 50)
-    yield row("newton-full", "With eta = 1, which the theorem does not cover, Newton's method is fast: steps to a "
-              "distance of 0.01", f"R = {last:g}", count(walked), "<=", 20.0, source=SOURCE.format("section 4.1.2"),
-              detail="so the cost lies in the conservative step size")  # fmt: skip
+    yield row(
+        "newton-full",
+        "With eta = 1, which the theorem does not cover, Newton's method is fast: steps to a distance of 0.01",
+        f"R = {last:g}",
+        count(walked),
+        "<=",
+        20.0,
+        source=SOURCE.format("section 4.1.2"),
+        detail="so the cost lies in the conservative step size",
+    )

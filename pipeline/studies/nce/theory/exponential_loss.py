@@ -40,13 +40,26 @@ def _optimum(entry: Any) -> Iterator[dict[str, Any]]:
         ("identity-quadrature", "by quadrature", log_ratio.Ence(*families.mean_points(means))),
     ):
         apart = np.linalg.norm(problem.hessian(mean_optimum(means))[:, 0] - moments, axis=(-2, -1))
-        yield row(check, f"H_* = BC/4 E[T T^T] at the midpoint of theta_* and theta_q, {how}: largest relative "
-                  "difference", grid(means), (apart / size).max(), "<=", 1e-10)  # fmt: skip
+        yield row(
+            check,
+            f"H_* = BC/4 E[T T^T] at the midpoint of theta_* and theta_q, {how}: largest relative difference",
+            grid(means),
+            (apart / size).max(),
+            "<=",
+            1e-10,
+        )
     kappa = log_ratio.curvature(ENCE, means)[2]
     bound = families.largest_moment(means) ** 2  # lambda_min = 1/lambda_max
     shown = "; ".join(f"R = {m:g}: {k:.4g} <= {b:.4g}" for m, k, b in zip(means, kappa, bound, strict=True))
-    yield row("kappa", "kappa <= lambda_max/lambda_min = ((R + sqrt(R^2 + 4))/2)^4: largest ratio of the sides",
-              grid(means), (kappa / bound).max(), "<=", 1.0, detail=shown)  # fmt: skip
+    yield row(
+        "kappa",
+        "kappa <= lambda_max/lambda_min = ((R + sqrt(R^2 + 4))/2)^4: largest ratio of the sides",
+        grid(means),
+        (kappa / bound).max(),
+        "<=",
+        1.0,
+        detail=shown,
+    )
 
 
 def _sixteen(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -61,21 +74,50 @@ def _sixteen(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     exact = spread < 1e-12  # T_D T_D = 1
     deviations = np.abs(sampled - closed)[~exact] / spread[~exact]
     size = f"d = {DIMENSION}, {entry.samples} samples"
-    yield row("moments-16", "E[T T^T] between P* and Q in 33 coordinates, closed form against Monte Carlo: largest "
-              "difference in standard errors", size, deviations.max(), "<=", DEVIATIONS)  # fmt: skip
+    yield row(
+        "moments-16",
+        "E[T T^T] between P* and Q in 33 coordinates, closed form against Monte Carlo: largest "
+        "difference in standard errors",
+        size,
+        deviations.max(),
+        "<=",
+        DEVIATIONS,
+    )
     noise = rng.standard_normal((entry.samples, DIMENSION))
     roots = np.exp((-(noise**2) * (1 / variances[0] - 1) - np.log(variances[0])).sum(-1) / 4)
     gap = (roots.mean() - families.diagonal_overlap(variances[0])) / (roots.std() / np.sqrt(entry.samples))
-    yield row("overlap-16", "BC of P* and Q, closed form against E_Q sqrt(p/q) by Monte Carlo: difference in standard "
-              "errors", size, abs(gap), "<=", DEVIATIONS)  # fmt: skip
+    yield row(
+        "overlap-16",
+        "BC of P* and Q, closed form against E_Q sqrt(p/q) by Monte Carlo: difference in standard errors",
+        size,
+        abs(gap),
+        "<=",
+        DEVIATIONS,
+    )
     kappa = np.array([_condition(row_d) for row_d in variances])
     error = kappa.std(ddof=1) / np.sqrt(len(kappa))
     size = f"d = {DIMENSION}, {entry.draws} draws of the variances"
-    yield row("kappa-16", "kappa of eNCE at tau_*, mean over draws: in the hundreds, not exponential", size,
-              kappa.mean(), "within", 147.0, tolerance=15.0, detail=f"standard error {error:.2g}")  # fmt: skip
+    yield row(
+        "kappa-16",
+        "kappa of eNCE at tau_*, mean over draws: in the hundreds, not exponential",
+        size,
+        kappa.mean(),
+        "within",
+        147.0,
+        tolerance=15.0,
+        detail=f"standard error {error:.2g}",
+    )
     overlap = families.diagonal_overlap(variances)
-    yield row("bc-16", "BC of P* and Q, mean over draws", size, overlap.mean(), "within", 0.018, tolerance=0.004,
-              detail=f"from {overlap.min():.3g} to {overlap.max():.3g}")  # fmt: skip
+    yield row(
+        "bc-16",
+        "BC of P* and Q, mean over draws",
+        size,
+        overlap.mean(),
+        "within",
+        0.018,
+        tolerance=0.004,
+        detail=f"from {overlap.min():.3g} to {overlap.max():.3g}",
+    )
 
 
 def _products(t_DxN: Array) -> Array:
@@ -105,16 +147,37 @@ def _ball(entry: Any) -> Iterator[dict[str, Any]]:
         highest.append(high)
         allowed.append(2 * np.e * float(families.largest_moment(mean)) ** 2)
         if mean in BETA_U:
-            yield row(f"stability-{mean:g}", "Largest eigenvalue of H_*^-1 H(tau_* + c u), c <= 1/beta_Z",
-                      f"R = {mean:g}, {RADII} radii, {entry.angles} angles", high, "within", BETA_U[mean],
-                      tolerance=0.006 if entry.angles >= 48 else 0.05, source=LEMMA_54)  # fmt: skip
+            yield row(
+                f"stability-{mean:g}",
+                "Largest eigenvalue of H_*^-1 H(tau_* + c u), c <= 1/beta_Z",
+                f"R = {mean:g}, {RADII} radii, {entry.angles} angles",
+                high,
+                "within",
+                BETA_U[mean],
+                tolerance=0.006 if entry.angles >= 48 else 0.05,
+                source=LEMMA_54,
+            )
     size = f"{grid(entry.means)}, {RADII} radii, {entry.angles} angles"
-    yield row("stability-upper", "beta_u = 2e lambda_max/lambda_min is enough: largest ratio of eigenvalue to it", size,
-              largest(np.divide(highest, allowed)), "<=", 1.0, source=LEMMA_54,
-              detail="2e alone would do")  # fmt: skip
-    yield row("stability-lower", "The Hessian is nowhere below H_*, so beta_l = 1, stronger than the printed "
-              "lambda_min/(2e lambda_max): smallest eigenvalue", size, smallest(lowest), ">=", 1 - 1e-9,
-              source=LEMMA_54)  # fmt: skip
+    yield row(
+        "stability-upper",
+        "beta_u = 2e lambda_max/lambda_min is enough: largest ratio of eigenvalue to it",
+        size,
+        largest(np.divide(highest, allowed)),
+        "<=",
+        1.0,
+        source=LEMMA_54,
+        detail="2e alone would do",
+    )
+    yield row(
+        "stability-lower",
+        "The Hessian is nowhere below H_*, so beta_l = 1, stronger than the printed "
+        "lambda_min/(2e lambda_max): smallest eigenvalue",
+        size,
+        smallest(lowest),
+        ">=",
+        1 - 1e-9,
+        source=LEMMA_54,
+    )
 
 
 def _theorem_21(entry: Any) -> Iterator[dict[str, Any]]:
@@ -124,6 +187,14 @@ def _theorem_21(entry: Any) -> Iterator[dict[str, Any]]:
         eta = delta / (2 * np.e * ratio**1.5)  # kappa and beta_u/beta_l at their bounds
         bound = 4 * np.e**2 * ratio**3 * float((mean_optimum(mean) ** 2).sum()) / delta**2
         steps = count(path(ENCE, mean, "ngd", eta, delta, int(bound) + 1))
-        yield row(f"theorem-21-{mean:g}", "NGD on eNCE takes at most 4 e^2 (lambda_max/lambda_min)^3 "
-                  "|tau_0 - tau_*|^2/delta^2 steps: steps over bound", f"R = {mean:g}, delta = 1/R", steps / bound,
-                  "<=", 1.0, source=THEOREM_21, detail=f"{steps:.0f} steps, bound {bound:.4g}")  # fmt: skip
+        yield row(
+            f"theorem-21-{mean:g}",
+            "NGD on eNCE takes at most 4 e^2 (lambda_max/lambda_min)^3 "
+            "|tau_0 - tau_*|^2/delta^2 steps: steps over bound",
+            f"R = {mean:g}, delta = 1/R",
+            steps / bound,
+            "<=",
+            1.0,
+            source=THEOREM_21,
+            detail=f"{steps:.0f} steps, bound {bound:.4g}",
+        )

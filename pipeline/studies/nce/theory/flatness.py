@@ -28,31 +28,55 @@ def _range(entry: Any) -> Iterator[dict[str, Any]]:
     means = np.array(entry.means, float)
     problem, optimum = log_ratio.mean_problem(NCE, means), mean_optimum(means)
     start = problem.loss(0 * optimum)[:, 0]
-    yield row("range-start", "L(tau_q) = log 2: largest difference", grid(means), np.abs(start - np.log(2)).max(),
-              "<=", 1e-10)  # fmt: skip
+    yield row(
+        "range-start", "L(tau_q) = log 2: largest difference", grid(means), np.abs(start - np.log(2)).max(), "<=", 1e-10
+    )
     scaled = problem.loss(optimum)[:, 0] / families.mean_overlap(means)  # L_* exp(R^2/8)
     ratio = scaled * means / np.sqrt(2 * np.pi)
     beyond = means >= 3
     tested = grid(means[beyond])
-    yield row("range-rises", "L_* exp(R^2/8) R/sqrt(2 pi) grows towards 1: smallest increase from one R to the next",
-              tested, np.diff(ratio[beyond]).min(), ">=", 0.0)  # fmt: skip
+    yield row(
+        "range-rises",
+        "L_* exp(R^2/8) R/sqrt(2 pi) grows towards 1: smallest increase from one R to the next",
+        tested,
+        np.diff(ratio[beyond]).min(),
+        ">=",
+        0.0,
+    )
     for mean, value in zip(means[means >= FAR], ratio[means >= FAR], strict=True):
-        yield row(f"range-limit-{mean:g}", "|log(L_* exp(R^2/8) R/sqrt(2 pi))|", f"R = {mean:g}",
-                  abs(np.log(value)), "<=", 0.05)  # fmt: skip
+        yield row(
+            f"range-limit-{mean:g}",
+            "|log(L_* exp(R^2/8) R/sqrt(2 pi))|",
+            f"R = {mean:g}",
+            abs(np.log(value)),
+            "<=",
+            0.05,
+        )
     inside = means[(scaled >= 0.5) & (scaled <= 2)]
     notes = {"erratum": "nce-proposition-7"}
     yield notes | row(
-        "range-printed", "L_* = c exp(-R^2/8) with c in [1/2, 2] fails: smallest c", grid(means), scaled.min(), "<=",
-        0.499, detail=f"inside [1/2, 2] up to R = {inside.max():g}", form="printed",
-    )  # fmt: skip
+        "range-printed",
+        "L_* = c exp(-R^2/8) with c in [1/2, 2] fails: smallest c",
+        grid(means),
+        scaled.min(),
+        "<=",
+        0.499,
+        detail=f"inside [1/2, 2] up to R = {inside.max():g}",
+        form="printed",
+    )
     for check, which, value, comparison, bound in (
         ("range-corrected", "smallest", ratio[beyond].min(), ">=", 0.6),
         ("range-corrected-largest", "largest", ratio[beyond].max(), "<=", 1.0),
     ):
         yield notes | row(
-            check, f"L_* lies between 0.6 and 1 times sqrt(2 pi)/R exp(-R^2/8): {which} factor", tested, value,
-            comparison, bound, form="corrected",
-        )  # fmt: skip
+            check,
+            f"L_* lies between 0.6 and 1 times sqrt(2 pi)/R exp(-R^2/8): {which} factor",
+            tested,
+            value,
+            comparison,
+            bound,
+            form="corrected",
+        )
 
 
 def _around(entry: Any) -> Iterator[dict[str, Any]]:
@@ -74,10 +98,20 @@ def _around(entry: Any) -> Iterator[dict[str, Any]]:
     notes = {"erratum": "nce-proposition-8", "source": PROPOSITION_8}
     size = f"{grid(entry.around)}, {entry.directions} directions"
     yield notes | row(
-        "around-printed", "L(tau) - L_* = R exp(-R^2/8) delta^2 is no equality: smallest ratio of its sides", size,
-        smallest(lowest), "<=", 0.1, form="printed",
-    )  # fmt: skip
+        "around-printed",
+        "L(tau) - L_* = R exp(-R^2/8) delta^2 is no equality: smallest ratio of its sides",
+        size,
+        smallest(lowest),
+        "<=",
+        0.1,
+        form="printed",
+    )
     yield notes | row(
-        "around-corrected", "It is an upper bound: largest ratio of its sides", size, largest(highest), "<=", 1.0,
+        "around-corrected",
+        "It is an upper bound: largest ratio of its sides",
+        size,
+        largest(highest),
+        "<=",
+        1.0,
         form="corrected",
-    )  # fmt: skip
+    )

@@ -26,12 +26,7 @@ MINIMISER, CONVEXITY = SOURCE.format("Lemma 44"), SOURCE.format("Lemma 45")
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on Definitions 19, 20 and Lemmas 44, 45."""
     rng = stream(seed, "nce", theory_id)
-    checks = [
-        *_derivatives(entry, rng),
-        *_two_ways(entry),
-        *_minimiser(entry, rng),
-        *_printed(),
-    ]
+    checks = [*_derivatives(entry, rng), *_two_ways(entry), *_minimiser(entry, rng), *_printed()]
     return rows(theory_id, "formulas", SOURCE.format("Definitions 19 and 20"), checks)
 
 
@@ -59,9 +54,7 @@ def _derivatives(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any
         for name, values in zip(("gradient", "hessian"), zip(*errors, strict=True), strict=True):
             statement = f"The {name} of {NAMES[loss]} agrees with central differences: largest relative error"
             yield row(f"{loss}-{name}", statement, size, largest(values), "<=", 1e-6)
-        first, second = differences(
-            _sampled(loss, rng), 0.02 * rng.standard_normal((1, 5, 2 * DIMENSION + 1))
-        )
+        first, second = differences(_sampled(loss, rng), 0.02 * rng.standard_normal((1, 5, 2 * DIMENSION + 1)))
         size = f"d = {DIMENSION}, {2 * DIMENSION + 1} coordinates, {SAMPLES} samples of each distribution"
         statement = f"So do those of {NAMES[loss]} on samples of diagonal Gaussians"
         yield row(f"{loss}-sampled", statement, size, largest(first, second), "<=", 1e-6)
@@ -82,31 +75,33 @@ def _two_ways(entry: Any) -> Iterator[dict[str, Any]]:
     share = np.linspace(0, 1, 11)[:, None]
     delta = mean_optimum(means) * share
     exact, estimates = (
-        [
-            getattr(problem, name)(delta).reshape(*delta.shape[:2], -1)
-            for name in ("loss", "gradient", "hessian")
-        ]
+        [getattr(problem, name)(delta).reshape(*delta.shape[:2], -1) for name in ("loss", "gradient", "hessian")]
         for problem in (closed, quadrature)
     )
     # The gradient vanishes at tau_*: there it is compared with the loss.
     size = [np.maximum(np.linalg.norm(one, axis=-1), exact[0][..., 0]) for one in exact]
     worst = largest(
-        (np.linalg.norm(a - b, axis=-1) / scale).max()
-        for a, b, scale in zip(exact, estimates, size, strict=True)
+        (np.linalg.norm(a - b, axis=-1) / scale).max() for a, b, scale in zip(exact, estimates, size, strict=True)
     )
     yield row(
         "ence-closed-form",
         "Loss, gradient and Hessian of eNCE by quadrature agree with their closed forms: largest relative error",
-        f"{grid(means)}, 11 places from tau_q to tau_*", worst, "<=", 1e-8,
+        f"{grid(means)}, 11 places from tau_q to tau_*",
+        worst,
+        "<=",
+        1e-8,
         source=SOURCE.format("Eq. 4.11, 4.12"),
-    )  # fmt: skip
+    )
     trapezoid = log_ratio.mean_problem(NCE, means).loss(mean_optimum(means))[:, 0]
     adaptive = np.array([_adaptive(mean) for mean in means])
     yield row(
         "nce-adaptive",
         "The NCE loss at tau_* by the trapezoid rule agrees with adaptive quadrature: largest relative difference",
-        grid(means), float(np.abs(trapezoid / adaptive - 1).max()), "<=", 1e-9,
-    )  # fmt: skip
+        grid(means),
+        float(np.abs(trapezoid / adaptive - 1).max()),
+        "<=",
+        1e-9,
+    )
 
 
 def _adaptive(mean: float) -> float:
@@ -132,17 +127,51 @@ def _minimiser(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]
             above.append((problem.loss(first) - problem.loss(optimum)).min())
             eigenvalues.append(log_ratio.extremes(problem.hessian(first))[1].min())
         name = NAMES[loss]
-        yield row(f"{loss}-stationary", f"The gradient of {name} vanishes at tau_*: largest norm", grid(entry.means),
-                  largest(gradients), "<=", 1e-12, source=MINIMISER)  # fmt: skip
-        yield row(f"{loss}-minimum", f"{name} is smallest at tau_*: smallest L(tau) - L(tau_*)", size,
-                  smallest(above), ">=", 0.0, source=MINIMISER)  # fmt: skip
-        yield row(f"{loss}-convex", f"{name} is convex: largest L(midpoint) - average", size, largest(convexity), "<=",
-                  1e-12, source=CONVEXITY)  # fmt: skip
-        yield row(f"{loss}-positive", f"The Hessian of {name} is positive: smallest eigenvalue", size,
-                  smallest(eigenvalues), ">=", 0.0, source=CONVEXITY)  # fmt: skip
+        yield row(
+            f"{loss}-stationary",
+            f"The gradient of {name} vanishes at tau_*: largest norm",
+            grid(entry.means),
+            largest(gradients),
+            "<=",
+            1e-12,
+            source=MINIMISER,
+        )
+        yield row(
+            f"{loss}-minimum",
+            f"{name} is smallest at tau_*: smallest L(tau) - L(tau_*)",
+            size,
+            smallest(above),
+            ">=",
+            0.0,
+            source=MINIMISER,
+        )
+        yield row(
+            f"{loss}-convex",
+            f"{name} is convex: largest L(midpoint) - average",
+            size,
+            largest(convexity),
+            "<=",
+            1e-12,
+            source=CONVEXITY,
+        )
+        yield row(
+            f"{loss}-positive",
+            f"The Hessian of {name} is positive: smallest eigenvalue",
+            size,
+            smallest(eigenvalues),
+            ">=",
+            0.0,
+            source=CONVEXITY,
+        )
     same = log_ratio.mean_problem(NCE, 0.0).hessian(mean_optimum(0.0))[0, 0]
-    yield row("nce-equal", "If P* = Q, the Hessian of NCE is E[T T^T]/4: largest difference", "R = 0",
-              np.abs(same - families.mean_moments(0.0) / 4).max(), "<=", 1e-12)  # fmt: skip
+    yield row(
+        "nce-equal",
+        "If P* = Q, the Hessian of NCE is E[T T^T]/4: largest difference",
+        "R = 0",
+        np.abs(same - families.mean_moments(0.0) / 4).max(),
+        "<=",
+        1e-12,
+    )
 
 
 def _printed() -> Iterator[dict[str, Any]]:
@@ -156,27 +185,59 @@ def _printed() -> Iterator[dict[str, Any]]:
         what = f"tau_* = [R, {signs[0]}R^2/2 {signs[1]} log sqrt(2 pi)]"
         comparison = ("beyond", 1e-9) if form == "printed" else ("within", 1e-12)
         yield notes | row(
-            f"optimum-{form}", f"{what} as a density: logarithm of its integral, 0 if normalised", "R = 2",
-            mass, comparison[0], 0.0, tolerance=comparison[1], form=form,
-        )  # fmt: skip
+            f"optimum-{form}",
+            f"{what} as a density: logarithm of its integral, 0 if normalised",
+            "R = 2",
+            mass,
+            comparison[0],
+            0.0,
+            tolerance=comparison[1],
+            form=form,
+        )
     at_noise = float(log_ratio.mean_problem(NCE, mean).loss(np.zeros((1, 1, 2)))[0, 0])
     notes = {"erratum": "nce-definition-20-sign", "source": SOURCE.format("remark after Definition 20")}
     yield notes | row(
-        "loss-sign-printed", "log 1/(1 + exp(-y psi)) is the NCE loss: its value at tau_q over that of the loss",
-        "R = 2", -np.log(2) / at_noise, "beyond", 1.0, tolerance=0.5, form="printed",
-    )  # fmt: skip
+        "loss-sign-printed",
+        "log 1/(1 + exp(-y psi)) is the NCE loss: its value at tau_q over that of the loss",
+        "R = 2",
+        -np.log(2) / at_noise,
+        "beyond",
+        1.0,
+        tolerance=0.5,
+        form="printed",
+    )
     yield notes | row(
-        "loss-sign-corrected", "log(1 + exp(-y psi)) is the NCE loss: its value at tau_q over that of the loss",
-        "R = 2", np.log(2) / at_noise, "within", 1.0, tolerance=1e-12, form="corrected",
-    )  # fmt: skip
+        "loss-sign-corrected",
+        "log(1 + exp(-y psi)) is the NCE loss: its value at tau_q over that of the loss",
+        "R = 2",
+        np.log(2) / at_noise,
+        "within",
+        1.0,
+        tolerance=1e-12,
+        form="corrected",
+    )
     problem, optimum = log_ratio.mean_problem(ENCE, mean), mean_optimum(mean)
     moments = families.mean_overlap(mean) * families.mean_moments(mean / 2)
     traces = float(np.trace(problem.hessian(optimum)[0, 0]) / np.trace(moments))
     notes = {"erratum": "nce-eq-4-85-factor", "source": SOURCE.format("Eq. 4.85")}
-    statement = (
-        "The Hessian of eNCE at tau_*, over E_*[exp(-psi/2) T T^T] + E_Q[exp(psi/2) T T^T] = 2 BC E[T T^T]"
+    statement = "The Hessian of eNCE at tau_*, over E_*[exp(-psi/2) T T^T] + E_Q[exp(psi/2) T T^T] = 2 BC E[T T^T]"
+    yield notes | row(
+        "hessian-factor-printed",
+        f"{statement}: printed without a factor",
+        "R = 2",
+        traces / 2,
+        "beyond",
+        1.0,
+        tolerance=0.5,
+        form="printed",
     )
-    yield notes | row("hessian-factor-printed", f"{statement}: printed without a factor", "R = 2", traces / 2, "beyond",
-                      1.0, tolerance=0.5, form="printed")  # fmt: skip
-    yield notes | row("hessian-factor-corrected", f"{statement}: 1/8 by the chain rule", "R = 2", traces / 2, "within",
-                      1 / 8, tolerance=1e-12, form="corrected")  # fmt: skip
+    yield notes | row(
+        "hessian-factor-corrected",
+        f"{statement}: 1/8 by the chain rule",
+        "R = 2",
+        traces / 2,
+        "within",
+        1 / 8,
+        tolerance=1e-12,
+        form="corrected",
+    )

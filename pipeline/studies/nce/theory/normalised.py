@@ -89,9 +89,15 @@ def _lemma(settings: list[Setting], draws: int, rng: np.random.Generator) -> Ite
         inside = mean_optimum(setting.mean) + setting.gamma * unit_vectors(rng, draws)
         worst.append((problem.loss(inside) / problem.loss(outside(setting, rng, draws))).max())
     name, first = NAMES[settings[0].loss], settings[0].loss
-    yield row(f"{first}-lemma-51", f"L(tau_* + gamma u) <= L(tau) outside the delta ball, {name}: largest ratio",
-              f"{grid([s.mean for s in settings])}, {draws} unit vectors and parameters each", largest(worst), "<=",
-              1.0, source=LEMMA_51)  # fmt: skip
+    yield row(
+        f"{first}-lemma-51",
+        f"L(tau_* + gamma u) <= L(tau) outside the delta ball, {name}: largest ratio",
+        f"{grid([s.mean for s in settings])}, {draws} unit vectors and parameters each",
+        largest(worst),
+        "<=",
+        1.0,
+        source=LEMMA_51,
+    )
 
 
 def _theorem(settings: list[Setting]) -> Iterator[dict[str, Any]]:
@@ -102,11 +108,23 @@ def _theorem(settings: list[Setting]) -> Iterator[dict[str, Any]]:
         squared = distances(mean, walked) ** 2
         excess.append(float((np.diff(squared) + setting.gamma**2).max(initial=-np.inf)))
         steps = count(walked)
-        yield row(f"{loss}-steps-{mean:g}", f"NGD on {NAMES[loss]} with eta = gamma enters the delta ball within T "
-                  "steps: steps over T", f"R = {mean:g}, delta = 1/R", steps / setting.bound, "<=", 1.0,
-                  detail=f"{steps:.0f} steps, T = {setting.bound:.4g}")  # fmt: skip
-    yield row(f"{settings[0].loss}-progress", "Outside the delta ball every step brings the squared distance down by "
-              "gamma^2: largest excess", grid([s.mean for s in settings]), largest(excess), "<=", 1e-12)  # fmt: skip
+        yield row(
+            f"{loss}-steps-{mean:g}",
+            f"NGD on {NAMES[loss]} with eta = gamma enters the delta ball within T steps: steps over T",
+            f"R = {mean:g}, delta = 1/R",
+            steps / setting.bound,
+            "<=",
+            1.0,
+            detail=f"{steps:.0f} steps, T = {setting.bound:.4g}",
+        )
+    yield row(
+        f"{settings[0].loss}-progress",
+        "Outside the delta ball every step brings the squared distance down by gamma^2: largest excess",
+        grid([s.mean for s in settings]),
+        largest(excess),
+        "<=",
+        1e-12,
+    )
 
 
 def _printed_lemma(settings: list[Setting], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -125,9 +143,15 @@ def _printed_lemma(settings: list[Setting], rng: np.random.Generator) -> Iterato
     evident = {"printed": " (an evident misprint)", "corrected": ""}
     for form, (name, length) in moves.items():
         ratio = problem.loss(mean_optimum(setting.mean) + setting.gamma * length * unit) / loss
-        yield notes | row(f"lemma-51-{form}", f"L(tau_* + {name}) <= L(tau), along g{evident[form]}: largest ratio",
-                          f"R = {setting.mean:g}, 100 parameters", float(ratio.max()),
-                          ">=" if form == "printed" else "<=", 1.0, form=form)  # fmt: skip
+        yield notes | row(
+            f"lemma-51-{form}",
+            f"L(tau_* + {name}) <= L(tau), along g{evident[form]}: largest ratio",
+            f"R = {setting.mean:g}, 100 parameters",
+            float(ratio.max()),
+            ">=" if form == "printed" else "<=",
+            1.0,
+            form=form,
+        )
 
 
 def _printed_step(setting: Setting) -> Iterator[dict[str, Any]]:
@@ -140,9 +164,15 @@ def _printed_step(setting: Setting) -> Iterator[dict[str, Any]]:
         eta = setting.gamma / factor
         walked = path(NCE, setting.mean, "ngd", eta, setting.delta, LONGEST * int(setting.bound))
         step = f"eta = gamma/{factor}, allowed by eta <= gamma" if factor > 1 else "eta = gamma"
-        yield notes | row(f"theorem-19-{form}", f"NGD with {step}: steps over T", notes["size"],
-                          count(walked) / setting.bound, ">=" if factor > 1 else "<=", 1.0,
-                          form=form)  # fmt: skip
+        yield notes | row(
+            f"theorem-19-{form}",
+            f"NGD with {step}: steps over T",
+            notes["size"],
+            count(walked) / setting.bound,
+            ">=" if factor > 1 else "<=",
+            1.0,
+            form=form,
+        )
 
 
 def _rate(setting: Setting) -> Iterator[dict[str, Any]]:
@@ -154,12 +184,18 @@ def _rate(setting: Setting) -> Iterator[dict[str, Any]]:
     ]
     exponent = slope(np.log(counts), np.log(deltas))
     size = f"NCE, R = {setting.mean:g}, delta = {deltas[0]:g} to {deltas[-1]:g}"
-    statement = (
-        "Exponent of k in the squared distance met within k steps, step size of Theorem 19: the printed -2"
+    statement = "Exponent of k in the squared distance met within k steps, step size of Theorem 19: the printed -2"
+    yield row(
+        "rate",
+        statement,
+        size,
+        2 * exponent,
+        "within",
+        -2.0,
+        tolerance=0.2,
+        source=SOURCE.format("section 4.1.2"),
+        detail="steps " + ", ".join(f"{c:.0f}" for c in counts),
     )
-    yield row("rate", statement, size, 2 * exponent, "within", -2.0, tolerance=0.2,
-              source=SOURCE.format("section 4.1.2"),
-              detail="steps " + ", ".join(f"{c:.0f}" for c in counts))  # fmt: skip
 
 
 def _corollary() -> Iterator[dict[str, Any]]:
@@ -172,7 +208,23 @@ def _corollary() -> Iterator[dict[str, Any]]:
     exponent = slope(np.log(means), np.log(log_ratio.curvature(NCE, means)[2] * squared))
     notes = {"erratum": "nce-corollary-2", "source": COROLLARY_2, "size": grid(means)}
     statement = "Exponent of R in the bound of Theorem 19 times delta^2, NCE"
-    yield notes | row("corollary-2-printed", f"{statement}: not the printed 6", notes["size"], exponent, "beyond", 6.0,
-                      tolerance=2.0, form="printed")  # fmt: skip
-    yield notes | row("corollary-2-corrected", f"{statement}: on its way to 10 = 6 + 4", notes["size"], exponent,
-                      "within", 9.7, tolerance=0.4, form="corrected")  # fmt: skip
+    yield notes | row(
+        "corollary-2-printed",
+        f"{statement}: not the printed 6",
+        notes["size"],
+        exponent,
+        "beyond",
+        6.0,
+        tolerance=2.0,
+        form="printed",
+    )
+    yield notes | row(
+        "corollary-2-corrected",
+        f"{statement}: on its way to 10 = 6 + 4",
+        notes["size"],
+        exponent,
+        "within",
+        9.7,
+        tolerance=0.4,
+        form="corrected",
+    )

@@ -64,23 +64,46 @@ def _ratios() -> Iterator[dict[str, Any]]:
     """Yield rows on NUM1: log-space ratios, where densities underflow."""
     x = 60.0
     densities = families.normal_density(x, np.array([FAR, 0.0]))
-    yield row("ratio-densities", "p_*/q from densities is no number far out: number of densities that underflow",
-              f"R = {FAR:g}, x = {x:g}", int((densities == 0).sum()), ">=", 1.0)  # fmt: skip
+    yield row(
+        "ratio-densities",
+        "p_*/q from densities is no number far out: number of densities that underflow",
+        f"R = {FAR:g}, x = {x:g}",
+        int((densities == 0).sum()),
+        ">=",
+        1.0,
+    )
     psi = FAR * x - FAR**2 / 2
     logs = (x**2 - (x - FAR) ** 2) / 2
-    yield row("ratio-logarithms", "tau . T gives its logarithm: difference from the exact one",
-              f"R = {FAR:g}, x = {x:g}", abs(psi - logs), "<=", 1e-9)  # fmt: skip
+    yield row(
+        "ratio-logarithms",
+        "tau . T gives its logarithm: difference from the exact one",
+        f"R = {FAR:g}, x = {x:g}",
+        abs(psi - logs),
+        "<=",
+        1e-9,
+    )
     ratio = 40.0
-    yield row("sigmoid-rounded", "1 - sigmoid(psi) for sigmoid(-psi) loses it: value at psi = 40, where "
-              "sigmoid(-psi) is 4e-18", "psi = 40", float(1 - special.expit(ratio)), "<=", 0.0,
-              detail="see table gauss_precision for what this does to a path")  # fmt: skip
+    yield row(
+        "sigmoid-rounded",
+        "1 - sigmoid(psi) for sigmoid(-psi) loses it: value at psi = 40, where sigmoid(-psi) is 4e-18",
+        "psi = 40",
+        float(1 - special.expit(ratio)),
+        "<=",
+        0.0,
+        detail="see table gauss_precision for what this does to a path",
+    )
 
 
 def _shifted(draws: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     values = rng.uniform(-10, 10, (draws, SAMPLES))
-    yield row("shifted-mean", "max(v) + mean(v - max(v)) is the mean: largest difference",
-              f"{draws} times {SAMPLES} values in [-10, 10]", np.abs(shifted_mean(values) - values.mean(-1)).max(),
-              "<=", 1e-12)  # fmt: skip
+    yield row(
+        "shifted-mean",
+        "max(v) + mean(v - max(v)) is the mean: largest difference",
+        f"{draws} times {SAMPLES} values in [-10, 10]",
+        np.abs(shifted_mean(values) - values.mean(-1)).max(),
+        "<=",
+        1e-12,
+    )
 
 
 def _batch(rng: np.random.Generator) -> tuple[Array, Array, Array]:
@@ -94,16 +117,34 @@ def _limited(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     gradients = sample_gradients(*_batch(rng), clip=None)
     changed = other_bits(limited(gradients, np.inf), gradients)
     size = f"{SAMPLES} samples"
-    yield row("limit-none", "Without a limit on single gradients nothing changes: entries with other bits", size,
-              changed, "<=", 0.0)  # fmt: skip
+    yield row(
+        "limit-none",
+        "Without a limit on single gradients nothing changes: entries with other bits",
+        size,
+        changed,
+        "<=",
+        0.0,
+    )
     bounded = limited(gradients, LIMIT)
     norms = np.linalg.norm(bounded, axis=-1)
-    yield row("limit-norm", f"With K = {LIMIT} no gradient of a sample is longer: largest norm", size, norms.max(),
-              "<=", LIMIT * (1 + 1e-12))  # fmt: skip
+    yield row(
+        "limit-norm",
+        f"With K = {LIMIT} no gradient of a sample is longer: largest norm",
+        size,
+        norms.max(),
+        "<=",
+        LIMIT * (1 + 1e-12),
+    )
     mean, other = gradients.mean(0), bounded.mean(0)
     cosine = mean @ other / (np.linalg.norm(mean) * np.linalg.norm(other))
-    yield row("limit-turns", "It turns the mean gradient, which NGD normalises: cosine of the angle", size, cosine,
-              "<=", 1 - 1e-6)  # fmt: skip
+    yield row(
+        "limit-turns",
+        "It turns the mean gradient, which NGD normalises: cosine of the angle",
+        size,
+        cosine,
+        "<=",
+        1 - 1e-6,
+    )
 
 
 def _clamped(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -113,9 +154,27 @@ def _clamped(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     clamped = sample_gradients(statistics, is_data, delta, CLIP)
     changed = other_bits(sample_gradients(statistics, is_data, delta, UNMET), free)
     size = f"{SAMPLES} samples, {int(far.sum())} beyond |psi| = {CLIP:g}"
-    yield row("clamp-none", f"A clamp that no log-ratio meets, at {UNMET:g}, changes nothing: entries with other "
-              "bits", size, changed, "<=", 0.0)  # fmt: skip
-    yield row("clamp-zero", "Beyond the clamp the gradient is zero, so a saturated network cannot come back: largest "
-              "norm there", size, np.abs(clamped[far]).max(), "<=", 0.0)  # fmt: skip
-    yield row("clamp-loses", "Without the clamp those samples have a gradient: largest norm there", size,
-              np.abs(free[far]).max(), ">=", 1e-12)  # fmt: skip
+    yield row(
+        "clamp-none",
+        f"A clamp that no log-ratio meets, at {UNMET:g}, changes nothing: entries with other bits",
+        size,
+        changed,
+        "<=",
+        0.0,
+    )
+    yield row(
+        "clamp-zero",
+        "Beyond the clamp the gradient is zero, so a saturated network cannot come back: largest norm there",
+        size,
+        np.abs(clamped[far]).max(),
+        "<=",
+        0.0,
+    )
+    yield row(
+        "clamp-loses",
+        "Without the clamp those samples have a gradient: largest norm there",
+        size,
+        np.abs(free[far]).max(),
+        ">=",
+        1e-12,
+    )

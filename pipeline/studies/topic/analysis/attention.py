@@ -21,9 +21,7 @@ from pipeline.studies.topic.measures.models import Floats, Group, Row
 from pipeline.studies.topic.names import ATTENTION_RELEASED, ATTENTION_SGD_SHORT, DOCUMENTS, JOINT_LONG
 
 WORD, TOPIC, OTHER = "same_word", "same_topic_diff_word", "diff_topic"
-DIAGONAL = (
-    3.0  # the rule that keeps a jointly trained model: its diagonal over the rest of its blocks, at least
-)
+DIAGONAL = 3.0  # the rule that keeps a jointly trained model: its diagonal over the rest of its blocks, at least
 NO_DIAGONAL = "no visible diagonal"
 Key = tuple[str, str, float]  # run, cell, learning rate
 
@@ -38,9 +36,7 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     }
     rows: list[Row] = []
     groups = [
-        group
-        for group in models.groups(context)
-        if not group.run.startswith("topic-joint") or group.run == JOINT_LONG
+        group for group in models.groups(context) if not group.run.startswith("topic-joint") or group.run == JOINT_LONG
     ]
     with one_thread():
         for group in groups:
@@ -56,9 +52,9 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
             "averages": _averages(groups, rows, kept),
         }
         found = _compared(context, groups, rows, counts, kept)
-    return {
-        name: [pl.DataFrame(made[name], infer_schema_length=None)] if made[name] else [] for name in made
-    } | {"comparisons": [found]}
+    return {name: [pl.DataFrame(made[name], infer_schema_length=None)] if made[name] else [] for name in made} | {
+        "comparisons": [found]
+    }
 
 
 def _key(group: Group) -> Key:
@@ -79,9 +75,7 @@ def _kept(group: Group, topics: int, words: int) -> list[int]:
     return kept
 
 
-def _values(
-    rows: list[Row], group: Group, offset: int, norm: str, category: str, seeds: list[int]
-) -> list[float]:
+def _values(rows: list[Row], group: Group, offset: int, norm: str, category: str, seeds: list[int]) -> list[float]:
     key = (group.run, group.cell, group.lr, offset, norm, category)
     names = ("run", "cell", "lr", "label_offset", "norm", "category")
     by_seed = {row["replica"]: row["mean_attn"] for row in rows if tuple(row[name] for name in names) == key}
@@ -99,17 +93,12 @@ def _averages(groups: list[Group], rows: list[Row], kept: dict[Key, list[int]]) 
             "norm": norm,
             "n": len(seeds),
             "n_trained": len(group.seeds) + len(group.diverged),
-            "n_learned": sum(
-                bool(own) for seed, own in zip(group.seeds, group.learned, strict=True) if seed in seeds
-            ),
+            "n_learned": sum(bool(own) for seed, own in zip(group.seeds, group.learned, strict=True) if seed in seeds),
             "source": "here",
         }
         for name, category in (("same_word", WORD), ("same_topic", TOPIC), ("diff_topic", OTHER)):
             values = _values(rows, group, offset, norm, category, seeds)
-            row |= {
-                name: _mean(values),
-                f"{name}_sd": float(np.std(values, ddof=1)) if len(values) > 1 else None,
-            }
+            row |= {name: _mean(values), f"{name}_sd": float(np.std(values, ddof=1)) if len(values) > 1 else None}
         made.append(row)
     for entry in published.AVERAGES:
         keys = {"run": f"{entry.table}, {entry.optimiser}", "cell": "ce", "lr": entry.lr, "n": entry.runs}
@@ -136,9 +125,7 @@ def _compared(
     def measured(comparison: Comparison, key: Trained, of: Callable[[Group], Floats]) -> None:
         if group := by.get(key):
             seeds = kept.get(_key(group), group.seeds)
-            models.measure(
-                found, comparison, group, of(group), [seed in seeds for seed in group.seeds], NO_DIAGONAL
-            )
+            models.measure(found, comparison, group, of(group), [seed in seeds for seed in group.seeds], NO_DIAGONAL)
         elif key[0] in context.runs():
             found.not_run(comparison)  # not at this rate
 
@@ -180,10 +167,11 @@ def _pooled(group: Group, rows: list[Row], counts: dict[str, Any], norm: str) ->
             sum(
                 row["mean_attn"] * row["pair_share"]
                 for row in rows
-                if (row["run"], row["cell"], row["lr"]) == _key(group) and row["n_pairs"]
+                if (row["run"], row["cell"], row["lr"]) == _key(group)
+                and row["n_pairs"]
                 and (row["replica"], row["label_offset"], row["norm"]) == (seed, offset, norm)
             )
             for offset in attention.OFFSETS
-        ]  # fmt: skip
+        ]
         gaps.append(extremes.largest(np.abs(np.subtract(pooled, expectation))))
     return gaps

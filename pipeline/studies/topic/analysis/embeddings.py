@@ -27,9 +27,9 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
             "matrices": [row for group in groups for row in _matrices(group, SHOWN * words)],
         }
         found = _compared(context, groups, stats)
-    return {
-        name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in made.items()
-    } | {"comparisons": [found]}
+    return {name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in made.items()} | {
+        "comparisons": [found]
+    }
 
 
 def _stats(group: Group, topics: int, words: int) -> list[Row]:
@@ -47,10 +47,12 @@ def _stats(group: Group, topics: int, words: int) -> list[Row]:
                 | {"replica": seed, "matrix": name}
                 | blocks.block_stats(gram, topics, words)
                 | {
-                    "cos_same": float(cosines[pairs].mean()), "cos_diff": float(cosines[~same].mean()),
-                    "diag_least": float(np.diag(gram).min()), "offdiag_largest": float(off.max()),
+                    "cos_same": float(cosines[pairs].mean()),
+                    "cos_diff": float(cosines[~same].mean()),
+                    "diag_least": float(np.diag(gram).min()),
+                    "offdiag_largest": float(off.max()),
                 }
-            )  # fmt: skip
+            )
     return rows
 
 
@@ -73,14 +75,14 @@ def _compared(context: Inputs, groups: list[Group], stats: list[Row]) -> pl.Data
 
     def column(group: Group | None, name: str) -> Floats:
         keys = (group.run, group.cell, "Gram") if group else ()
-        return np.array(
-            [row[name] for row in stats if (row["run"], row["cell"], row["matrix"]) == keys], float
-        )
+        return np.array([row[name] for row in stats if (row["run"], row["cell"], row["matrix"]) == keys], float)
 
     for table, first, second in (
-        (declared.SUMS, "block_sum_same", "block_sum_diff"), (declared.INNER, "same_offdiag_mean", "diff_mean"),
-        (declared.PAIRED_OFF, "auc", ""), (declared.COSINES, "cos_same", "cos_diff"),
-    ):  # fmt: skip
+        (declared.SUMS, "block_sum_same", "block_sum_diff"),
+        (declared.INNER, "same_offdiag_mean", "diff_mean"),
+        (declared.PAIRED_OFF, "auc", ""),
+        (declared.COSINES, "cos_same", "cos_diff"),
+    ):
         for key, comparison in table.items():
             group = by.get(key)
             less = column(group, second) if second else 0.0

@@ -29,9 +29,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
                 named = {"T": known.topics, "v": known.v, "tau": tau, "kind": kind, "variant": variant}
                 loss_AxB = stage_two.LOSSES[kind](known, axis[:, None], axis[None, :], variant)
                 landscapes.append(
-                    _grid(loss_AxB, axis).with_columns(
-                        pl.lit(value).alias(name) for name, value in named.items()
-                    )
+                    _grid(loss_AxB, axis).with_columns(pl.lit(value).alias(name) for name, value in named.items())
                 )
                 optima += [named | row for row in _optimum(known, kind, variant, loss_AxB, axis, entry.share)]
     return {"landscape": pl.concat(landscapes), "stage2_opt": pl.DataFrame(optima, infer_schema_length=None)}
@@ -59,11 +57,23 @@ def _optimum(
     yield {
         "alpha_star": float(optimum.alpha) if kind == "diag" else None,
         "beta_star": float(optimum.beta) if kind == "diag" else None,
-        "gamma_star": float(optimum.gamma), "l_min": float(optimum.loss),
-        "lo_printed": ends.printed, "lo_proof": ends.proof, "hi": ends.high,
+        "gamma_star": float(optimum.gamma),
+        "l_min": float(optimum.loss),
+        "lo_printed": ends.printed,
+        "lo_proof": ends.proof,
+        "hi": ends.high,
         "lambda5": ends.ratio if kind == "diag" else None,
         "inside": stage_two.inside(known, kind, optimum, "printed") and stage_two.inside(known, kind, optimum, "proof"),
-        "grid_min": least, "grid_max": most, "level": level, "n_low": len(alpha),
-        "alpha_low": alpha.min(), "alpha_high": alpha.max(), "beta_low": beta.min(), "beta_high": beta.max(),
-        "gamma_low": gamma.min(), "gamma_high": gamma.max(), "ratio_high": (alpha / beta).max(), "gamma_gap": gap,
-    }  # fmt: skip
+        "grid_min": least,
+        "grid_max": most,
+        "level": level,
+        "n_low": len(alpha),
+        "alpha_low": alpha.min(),
+        "alpha_high": alpha.max(),
+        "beta_low": beta.min(),
+        "beta_high": beta.max(),
+        "gamma_low": gamma.min(),
+        "gamma_high": gamma.max(),
+        "ratio_high": (alpha / beta).max(),
+        "gamma_gap": gap,
+    }

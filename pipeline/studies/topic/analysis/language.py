@@ -20,21 +20,9 @@ from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import topic_corpora as language
 from pipeline.models.topic import encoder
 from pipeline.studies.topic import comparisons as declared
-from pipeline.studies.topic.measures import (
-    kinships,
-    models,
-    published_kinship,
-    topic_words,
-    word_pairs,
-)
+from pipeline.studies.topic.measures import kinships, models, published_kinship, topic_words, word_pairs
 from pipeline.studies.topic.measures.kinships import Corpus, Reading, Row
-from pipeline.studies.topic.names import (
-    CORPORA,
-    LAYERS,
-    LAYERS_FAST,
-    READER_EMBEDDED,
-    READER_ONE_HOT,
-)
+from pipeline.studies.topic.names import CORPORA, LAYERS, LAYERS_FAST, READER_EMBEDDED, READER_ONE_HOT
 from schemas.topic import datasets
 
 READERS = {READER_ONE_HOT: "NLM-1", READER_EMBEDDED: "NLM-2"}
@@ -47,8 +35,7 @@ SHOWN = 3  # topics, and words of each, in Figure 2.3
 def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the experiment."""
     tables: dict[str, list[Row]] = {
-        name: []
-        for name in ("lda_fit", "lda_topics", "kinship", "word_pairs", "word_map", "layer_norms", "turns")
+        name: [] for name in ("lda_fit", "lda_topics", "kinship", "word_pairs", "word_map", "layer_norms", "turns")
     }
     with one_thread():
         for name in CORPORA:
@@ -72,9 +59,9 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
                 tables["turns"] += turns
                 _stages(context, found, run, norms, turns)
     tables["published_kinship"] = list(published_kinship.rows())
-    return {
-        name: [pl.DataFrame(own, infer_schema_length=None)] if own else [] for name, own in tables.items()
-    } | {"comparisons": [found.table()]}
+    return {name: [pl.DataFrame(own, infer_schema_length=None)] if own else [] for name, own in tables.items()} | {
+        "comparisons": [found.table()]
+    }
 
 
 def _learned(context: Inputs) -> dict[tuple[str, int], bool]:
@@ -93,9 +80,7 @@ def _learned(context: Inputs) -> dict[tuple[str, int], bool]:
         ignorant = -float(np.log(share[asked] / share[language.SPECIALS :].sum()).mean())
         last = models.last_points(context, run, list(range(entry["replicas"])))["held_loss"]
         own = models.learned(last.to_numpy().astype(float), ignorant, context.settings.learned)
-        made |= {
-            (run, r): bool(own[r]) and str(r) not in header["diverged"] for r in range(entry["replicas"])
-        }
+        made |= {(run, r): bool(own[r]) and str(r) not in header["diverged"] for r in range(entry["replicas"])}
     return made
 
 
@@ -109,9 +94,7 @@ def _corpus(context: Inputs, name: str) -> Corpus:
     laws = np.array(words["law"].to_list(), float).T
     stop = words["stop"].to_numpy()
     truth = {"true": laws} if len(laws) else {}
-    return Corpus(
-        name, _documents(context.dataset(name).filter(split="train")), words["word"].to_list(), stop, truth
-    )
+    return Corpus(name, _documents(context.dataset(name).filter(split="train")), words["word"].to_list(), stop, truth)
 
 
 def _readings(context: Inputs, corpus: str, held: list[np.ndarray], training: Corpus) -> Iterator[Reading]:
@@ -177,9 +160,7 @@ def _norms(context: Inputs, run: str) -> Iterator[Row]:
         for layer in range(ensemble.spec.layers):
             same = {"run": run, "replica": r, "layer": layer + 1}
             yield (
-                same
-                | {"step": 0}
-                | dict(zip(("norm_k", "norm_q", "norm_v"), start[r, layer].tolist(), strict=True))
+                same | {"step": 0} | dict(zip(("norm_k", "norm_q", "norm_v"), start[r, layer].tolist(), strict=True))
             )
             columns = [f"norm_{which}_{layer}" for which in "kqv"]
             for step, *values in own.select("step", *columns).iter_rows():
@@ -189,9 +170,7 @@ def _norms(context: Inputs, run: str) -> Iterator[Row]:
 def _turns(context: Inputs, run: str) -> Iterator[Row]:
     """Yield how far W_V of each layer turned over `LAG` steps, wherever weights were kept before and after."""
     ensemble = context.model(run)
-    kept = {
-        int(name.removeprefix("step").split(".")[0]) for name in ensemble.params if name.startswith("step")
-    }
+    kept = {int(name.removeprefix("step").split(".")[0]) for name in ensemble.params if name.startswith("step")}
     for step in sorted(kept):
         if step - LAG not in kept:
             continue
@@ -211,17 +190,12 @@ def _stages(context: Inputs, found: Measurements, run: str, norms: list[Row], tu
     models: the layer counts in which the difference is smallest.
     """
     grown: dict[int, list[float]] = {}
-    for (replica, _), own in (
-        pl.DataFrame(norms).sort("step").group_by("replica", "layer", maintain_order=True)
-    ):
+    for (replica, _), own in pl.DataFrame(norms).sort("step").group_by("replica", "layer", maintain_order=True):
         keys, values = (_growth(own[f"norm_{which}"].to_numpy()) for which in "kv")
         grown.setdefault(replica, []).append(float(values[np.argmax(keys >= ONSET)]))
     gone = context.run_header(run)["entry"]["replicas"] - len(grown)
     found.add(
-        declared.ONSET[run],
-        [extremes.smallest(own) for own in grown.values()],
-        excluded=gone,
-        reason=models.DIVERGED,
+        declared.ONSET[run], [extremes.smallest(own) for own in grown.values()], excluded=gone, reason=models.DIVERGED
     )
     if run != LAYERS:
         return
@@ -231,10 +205,7 @@ def _stages(context: Inputs, found: Measurements, run: str, norms: list[Row], tu
         if step == EARLY and (replica, layer, LATE) in moved:
             slower.setdefault(replica, []).append(distance - moved[replica, layer, LATE])
     found.add(
-        declared.TURNING,
-        [extremes.smallest(own) for own in slower.values()],
-        excluded=gone,
-        reason=models.DIVERGED,
+        declared.TURNING, [extremes.smallest(own) for own in slower.values()], excluded=gone, reason=models.DIVERGED
     )
 
 

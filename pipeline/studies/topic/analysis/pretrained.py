@@ -35,9 +35,7 @@ WORD = re.compile("[a-z]+")
 
 def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the experiment; they are empty where no encoder is measured."""
-    tables: dict[str, list[Row]] = {
-        name: [] for name in ("lda_fit", "lda_topics", "kinship", "word_pairs", "word_map")
-    }
+    tables: dict[str, list[Row]] = {name: [] for name in ("lda_fit", "lda_topics", "kinship", "word_pairs", "word_map")}
     texts = context.dataset(REFERENCE)["text"].to_list()
     found = Measurements(context)
     with one_thread():
@@ -57,9 +55,9 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
                 tables["word_pairs"] += kinships.pairs(context, corpus, reading)
                 if reading.model == TRAINED:
                     tables["word_map"] += _map(context, own, corpus.name, reading, where)
-    return {
-        name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in tables.items()
-    } | {"comparisons": [found.table()]}
+    return {name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in tables.items()} | {
+        "comparisons": [found.table()]
+    }
 
 
 def _compared(context: Inputs, found: Measurements, corpus: Corpus, readings: list[Reading]) -> None:
@@ -104,9 +102,7 @@ def _compared(context: Inputs, found: Measurements, corpus: Corpus, readings: li
             put(comparison, partial(gap, what, threshold))
 
 
-def _corpus(
-    context: Inputs, own: Pretrained, name: str, documents: list[np.ndarray]
-) -> tuple[Corpus, np.ndarray]:
+def _corpus(context: Inputs, own: Pretrained, name: str, documents: list[np.ndarray]) -> tuple[Corpus, np.ndarray]:
     """Return the words of documents as a corpus of its own, and the id in the encoder's vocabulary of each.
 
     Words are tokens of the letters a to z that begin a word and occur often enough; the most frequent ones are stop
@@ -119,9 +115,7 @@ def _corpus(
         key=lambda n: (-frequency[n], token[n]),
     )
     number = {n: place for place, n in enumerate(ordered)}
-    own_ids = [
-        np.array([number[int(n)] for n in document if int(n) in number], np.int64) for document in documents
-    ]
+    own_ids = [np.array([number[int(n)] for n in document if int(n) in number], np.int64) for document in documents]
     stop = np.arange(len(ordered)) < context.entry.stop_words
     corpus = Corpus(name, [each for each in own_ids if len(each)], [token[n] for n in ordered], stop, {})
     return corpus, np.array(ordered)

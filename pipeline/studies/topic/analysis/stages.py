@@ -24,18 +24,14 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
         groups = list(models.groups(context))
         courses = [_norms(context, group) for group in groups]
         norms = [frame.filter(pl.col("step") % KEPT == 0) for course in courses for frame in course]
-        metrics = [
-            row for group, course in zip(groups, courses, strict=True) for row in _metrics(group, course)
-        ]
+        metrics = [row for group, course in zip(groups, courses, strict=True) for row in _metrics(group, course)]
         made = {
             "configs": models.configs(context, groups),
             "stage_metrics": metrics,
             "value_turns": [row for group in groups for row in _turns(context, group)],
         }
         found = _compared(context, groups, metrics)
-    tables = {
-        name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in made.items()
-    }
+    tables = {name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in made.items()}
     return tables | {"norms": norms, "comparisons": [found]}
 
 
@@ -48,9 +44,7 @@ def _norms(context: Inputs, group: Group) -> list[pl.DataFrame]:
         first = pl.DataFrame({"step": [0]} | {name: [value] for name, value in start.items()})
         rest = curves.filter(replica=number).select("step", *MATRICES)
         frame = pl.concat([first, rest], how="vertical_relaxed")
-        frames.append(
-            frame.with_columns(replica=pl.lit(seed), **{k: pl.lit(v) for k, v in group.keys.items()})
-        )
+        frames.append(frame.with_columns(replica=pl.lit(seed), **{k: pl.lit(v) for k, v in group.keys.items()}))
     return frames
 
 
@@ -65,17 +59,20 @@ def _metrics(group: Group, course: list[pl.DataFrame]) -> list[Row]:
         at = onsets["norm_k"]
         here = frame.height > SPLIT
         shares = {
-            name: float(frame[name][SPLIT] / frame[name].max()) if here else None
-            for name in ("norm_k", "norm_v")
+            name: float(frame[name][SPLIT] / frame[name].max()) if here else None for name in ("norm_k", "norm_v")
         }
         rows.append(
             group.keys
             | {
-                "replica": seed, "s_v10": onsets["norm_v"], "s_k10": at, "s_q10": onsets["norm_q"],
+                "replica": seed,
+                "s_v10": onsets["norm_v"],
+                "s_k10": at,
+                "s_q10": onsets["norm_q"],
                 "fv_at_sk10": None if at is None else float(np.clip(grown["norm_v"][at - 1], 0.0, 1.0)),
-                "k_frac_400": shares["norm_k"], "v_frac_400": shares["norm_v"],
+                "k_frac_400": shares["norm_k"],
+                "v_frac_400": shares["norm_v"],
             }
-        )  # fmt: skip
+        )
     return rows
 
 

@@ -32,9 +32,11 @@ from schemas.topic import datasets
 Floats = NDArray[np.float64]
 GRADIENT_STEPS = 2000  # of conjugate gradients: exact arithmetic needs as many as there are ids
 CLOSED = {  # what least squares is solved on: dataset and masking of the run that it is compared with
-    FROZEN_ADAM: (DOCUMENTS, "thesis"), FROZEN_SGD_SQ: (DOCUMENTS, "thesis"),
-    FROZEN_RELEASED: (DOCUMENTS, "released"), FROZEN_EXACT: (EXACT, "thesis"),
-}  # fmt: skip
+    FROZEN_ADAM: (DOCUMENTS, "thesis"),
+    FROZEN_SGD_SQ: (DOCUMENTS, "thesis"),
+    FROZEN_RELEASED: (DOCUMENTS, "released"),
+    FROZEN_EXACT: (EXACT, "thesis"),
+}
 RELEASED_WORDS = 99  # of a document, behind START, which the released statistics are of
 
 
@@ -48,9 +50,7 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
         groups = [group for group in every if group.lr == group.entry["lr"][0]]
         stats = [row for group in groups for row in _stats(group, topics, words)]
         optima = _closed(context, groups, topics, words)
-        moments = [
-            row for dataset in (DOCUMENTS, EXACT) for row in _moments(context.dataset(dataset), dataset)
-        ]
+        moments = [row for dataset in (DOCUMENTS, EXACT) for row in _moments(context.dataset(dataset), dataset)]
         table = {
             "doc_moments": moments,
             "configs": models.configs(context, every),
@@ -60,9 +60,9 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
             "pair_shares": _shares(documents.filter(split="train"), topics, words),
         }
         found = _compared(context, groups, stats, optima.rows)
-    return {
-        name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in table.items()
-    } | {"comparisons": [found.table()]}
+    return {name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in table.items()} | {
+        "comparisons": [found.table()]
+    }
 
 
 def values_of(group: Group, params: dict[str, Any]) -> Floats:
@@ -132,8 +132,7 @@ def _closed(context: Inputs, groups: list[Group], topics: int, words: int) -> _O
                     name = "WV_ridge" if l2 else "WV_ols"
                     own = {"run": f"closed form, {masking}", "cell": f"l2 {l2:g}", "lr": 0.0, "matrix": name}
                     made.matrices += [
-                        own | {"row": n, "values": row.tolist()}
-                        for n, row in enumerate(inner[:shown, :shown], 1)
+                        own | {"row": n, "values": row.tolist()} for n, row in enumerate(inner[:shown, :shown], 1)
                     ]
     return made
 
@@ -152,7 +151,9 @@ def _moments(frame: pl.DataFrame, dataset: str) -> list[Row]:
         theta = read.theta[read.theta > 0]
         rows.append(
             {
-                "dataset": dataset, "split": split, "n_docs": len(read.lengths),
+                "dataset": dataset,
+                "split": split,
+                "n_docs": len(read.lengths),
                 "mean_len": float(read.lengths.mean()),
                 "mean_sum_p2": float((shares**2).sum(1).mean()),
                 "mean_entropy": float(-(theta * np.log(theta)).sum() / len(read.lengths)),
@@ -160,7 +161,7 @@ def _moments(frame: pl.DataFrame, dataset: str) -> list[Row]:
                 "share_2_to_4_any": float(((any_ >= 2) & (any_ <= 4)).mean()),
                 "share_k": [float((heavy == k).mean()) for k in range(topics + 1)],
             }
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -182,23 +183,21 @@ def _shares(frame: pl.DataFrame, topics: int, words: int) -> list[Row]:
     return rows
 
 
-def _compared(
-    context: Inputs, groups: list[Group], stats: list[Row], optima: list[Row]
-) -> comparisons.Measurements:
+def _compared(context: Inputs, groups: list[Group], stats: list[Row], optima: list[Row]) -> comparisons.Measurements:
     """Return what was found of the comparisons that the experiment declares."""
     found = comparisons.Measurements(context)
     by = {(group.run, group.cell): group for group in groups}
 
     def column(group: Group | None, name: str, matrix: str = "WV_plus_bias") -> Floats:
         keys = (group.run, group.cell, matrix) if group else ()
-        return np.array(
-            [row[name] for row in stats if (row["run"], row["cell"], row["matrix"]) == keys], float
-        )
+        return np.array([row[name] for row in stats if (row["run"], row["cell"], row["matrix"]) == keys], float)
 
     for table, name in (
-        (declared.BLOCKS, "auc"), (declared.EVEN, "top_share"), (declared.COLUMNS, "top_distinct"),
+        (declared.BLOCKS, "auc"),
+        (declared.EVEN, "top_share"),
+        (declared.COLUMNS, "top_distinct"),
         ({(run, "sq"): declared.BLOCK_MEAN[key] for key, run in declared.PUBLISHED_RUNS.items()}, "block_mean"),
-    ):  # fmt: skip
+    ):
         for key, comparison in table.items():
             models.measure(found, comparison, by.get(key), column(by.get(key), name))
     for name, run in declared.PUBLISHED_RUNS.items():
@@ -242,9 +241,7 @@ def _compared(
 def _optimum(group: Group, optima: list[Row]) -> Row:
     """Return the closed form on the documents, the masking and the penalty of a group."""
     kind = (*CLOSED[group.run], group.settings["l2"], True)
-    return next(
-        row for row in optima if (row["dataset"], row["masking"], row["l2"], row["intercept"]) == kind
-    )
+    return next(row for row in optima if (row["dataset"], row["masking"], row["l2"], row["intercept"]) == kind)
 
 
 def _floor(found: comparisons.Measurements, comparison: Comparison, groups: list[Group]) -> None:

@@ -12,44 +12,33 @@ from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Measured, Published
 from pipeline.studies.topic import comparisons as declared
 from pipeline.studies.topic.claims.common import HALF, SECTION, between
-from pipeline.studies.topic.names import (
-    ATTENTION,
-    ATTENTION_RELEASED,
-    ATTENTION_SGD,
-    ATTENTION_SGD_PUBLISHED,
-    BLOCK_SQ,
-)
+from pipeline.studies.topic.names import ATTENTION, ATTENTION_RELEASED, ATTENTION_SGD, ATTENTION_SGD_PUBLISHED, BLOCK_SQ
 from schemas.claims import CORRECTED, OWN
 
 TABLE_21, TABLE_22 = SECTION.format("2.1.5, Table 2.1"), SECTION.format("2.1.5, Table 2.2")
 AUDIT = "our audit of Table 2.1"
 WORDS = {"same_word": "same word", "same_topic_diff_word": "same topic", "diff_topic": "other topics"}
 ACCEPTED = {  # of means with shifted labels; the widest that is printed, and as much again
-    "same_word": (0.004, 0.009), "same_topic_diff_word": (0.0090, 0.0125), "diff_topic": (0.0055, 0.0078),
-}  # fmt: skip
+    "same_word": (0.004, 0.009),
+    "same_topic_diff_word": (0.0090, 0.0125),
+    "diff_topic": (0.0055, 0.0078),
+}
 SIZES = {  # of Table 2.2: what is accepted, and what is printed at a rate of 0.003
-    "same_word": (0.05, 0.14, 0.0916), "same_topic_diff_word": (0.0, 0.003, 0.00185),
+    "same_word": (0.05, 0.14, 0.0916),
+    "same_topic_diff_word": (0.0, 0.003, 0.00185),
     "diff_topic": (0.0, 0.005, 0.00256),
-}  # fmt: skip
+}
 # Pairs in the first 500 held-out documents of the release (YuchenLi01/transformer_topic_model_LDA, commit 42781529), as
 # its statistics file counts them: START and 99 words of each document.
 DOCUMENTS, TOKENS = 500, 100
-RELEASED = {
-    "same_word": 319_724, "same_topic_diff_word": 1_214_976, "diff_topic": 3_132_390, "unlabelled": 332_910,
-}  # fmt: skip
+RELEASED = {"same_word": 319_724, "same_topic_diff_word": 1_214_976, "diff_topic": 3_132_390, "unlabelled": 332_910}
 # The same pairs, counted again in the released documents with the topic of each word. What has no label then are the
 # pairs of START and a word, in both orders.
-RIGHT = {
-    "same_word": 319_724, "same_topic_diff_word": 2_432_394, "diff_topic": 2_148_882, "unlabelled": 99_000,
-}  # fmt: skip
+RIGHT = {"same_word": 319_724, "same_topic_diff_word": 2_432_394, "diff_topic": 2_148_882, "unlabelled": 99_000}
 # Sum of N over sum of N squared over these documents with all of their words: the mean weight of raw attention. The law
 # of lengths, uniform from 100 to 150, gives 0.00789.
 RAW_MEAN = 0.00797
-PRINTED = {
-    "same_word": "same_word",
-    "same_topic_diff_word": "same_topic",
-    "diff_topic": "diff_topic",
-}  # columns
+PRINTED = {"same_word": "same_word", "same_topic_diff_word": "same_topic", "diff_topic": "diff_topic"}  # columns
 PAIRS = {
     "same_word": "pairs of equal words",
     "same_topic_diff_word": "pairs of different words of one topic",
@@ -77,9 +66,7 @@ def gates(context: Results) -> Iterator[Gate]:
 
 
 def _sgd(context: Results) -> Iterator[Gate]:
-    long, published = (
-        declared.TOPIC_FIRST[key] for key in ((ATTENTION_SGD, 20.0), (ATTENTION_SGD_PUBLISHED, 0.03))
-    )
+    long, published = (declared.TOPIC_FIRST[key] for key in ((ATTENTION_SGD, 20.0), (ATTENTION_SGD_PUBLISHED, 0.03)))
     yield gate(context, "20", "rate times steps of 50000", long, above(HALF), AUDIT, kind=OWN)
     yield gate(context, "20", "rate 0.03, few steps", declared.SHORT, above(HALF), AUDIT, kind=OWN)
     yield gate(context, "20", "published rate", published, above(HALF), TABLE_21)
@@ -117,16 +104,31 @@ def _magnitudes(context: Results) -> Iterator[Gate]:
 def _audit(context: Results) -> Iterator[Gate]:
     every, start = DOCUMENTS * TOKENS**2, 2 * DOCUMENTS * (TOKENS - 1)
     for name, measure, value, bars in (
-        ("all pairs", f"pairs in the released counts, less the {every} of 500 documents of START and 99 words",
-         sum(RELEASED.values()) - every, within(0.0, 0.0)),
-        ("right labels, all pairs", "pairs with right labels, less those in the released counts",
-         sum(RIGHT.values()) - sum(RELEASED.values()), within(0.0, 0.0)),
-        ("right labels, pairs without a label", "pairs without a label with right labels, less those of START",
-         RIGHT["unlabelled"] - start, within(0.0, 0.0)),
-        ("released counts, pairs without a label",
-         f"pairs without a label in the released counts, less the {start} of START", RELEASED["unlabelled"] - start,
-         above(0.0)),
-    ):  # fmt: skip
+        (
+            "all pairs",
+            f"pairs in the released counts, less the {every} of 500 documents of START and 99 words",
+            sum(RELEASED.values()) - every,
+            within(0.0, 0.0),
+        ),
+        (
+            "right labels, all pairs",
+            "pairs with right labels, less those in the released counts",
+            sum(RIGHT.values()) - sum(RELEASED.values()),
+            within(0.0, 0.0),
+        ),
+        (
+            "right labels, pairs without a label",
+            "pairs without a label with right labels, less those of START",
+            RIGHT["unlabelled"] - start,
+            within(0.0, 0.0),
+        ),
+        (
+            "released counts, pairs without a label",
+            f"pairs without a label in the released counts, less the {start} of START",
+            RELEASED["unlabelled"] - start,
+            above(0.0),
+        ),
+    ):
         yield Gate("22", name, measure, AUDIT, bars, Measured(float(value)), kind=OWN)
     table = context.table("pair_shares")
     for offset, counts, labels in ((4, RELEASED, "labels four ids too far"), (0, RIGHT, "right labels")):

@@ -36,9 +36,7 @@ def gates(context: Results) -> Iterator[Gate]:
     ):
         yield gate(context, "15", name, comparison, bars, THEOREM, kind=OWN)
     for name, key in PANELS.items():
-        yield gate(
-            context, "16", f"{name}, sums over topics", SUMS[key], above(HALF), f"{THEOREM}, and Figure 2.1"
-        )
+        yield gate(context, "16", f"{name}, sums over topics", SUMS[key], above(HALF), f"{THEOREM}, and Figure 2.1")
         kind = OWN if key in DIAGONAL else STATED
         yield gate(context, "16", f"{name}, inner products", INNER[key], above(HALF), FIGURE, kind=kind)
         yield gate(context, "16", f"{name}, blocks", PAIRED_OFF[key], above(HALF), FIGURE, kind=kind)

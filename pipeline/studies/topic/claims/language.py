@@ -54,9 +54,13 @@ def gates(context: Results) -> Iterator[Gate]:
 
 def _kinships(context: Results, threshold: float) -> Iterator[Gate]:
     def stand_in(
-        claim: str, name: str, who: tuple[str, str], what: tuple[str, str], bars: tuple[Condition, ...],
+        claim: str,
+        name: str,
+        who: tuple[str, str],
+        what: tuple[str, str],
+        bars: tuple[Condition, ...],
         where: tuple[str, str] = (OVERLAPPING, "true"),
-    ) -> Gate:  # fmt: skip
+    ) -> Gate:
         comparison = declared.KINSHIP[Kin(*who, *where, threshold, *what)]
         gate_name = f"stand-in, {name}, threshold {threshold:g}"
         return gate(context, claim, gate_name, comparison, bars, STANDIN, kind=OWN)
@@ -98,9 +102,7 @@ def _pretrained(context: Results) -> Iterator[Gate]:
             yield gate(context, "28", name, comparison, ones, f"{TABLE_23}, and 2.4", kind=OWN)
         else:
             claim = "30" if own.measure == DEBIASED else "29"
-            yield gate(
-                context, claim, f"pretrained, {at}", comparison, above(1.0), sources[own.assign], kind=OWN
-            )
+            yield gate(context, claim, f"pretrained, {at}", comparison, above(1.0), sources[own.assign], kind=OWN)
     for (encoder, assign, _, high), comparison in declared.FALLS.items():
         name = f"pretrained, {encoder}, falls to threshold {high:g}, {assign}"
         yield gate(context, "30", name, comparison, below(0.0), sources[assign], kind=OWN)

@@ -49,13 +49,9 @@ PARTS = {
         "Proposition 2.1.1": _part("shares of words behind the masking", "2.1.7.5"),
         "Theorem 2.1.4, sufficient": _part("matrices of the set are optimal", "2.1.7.3"),
         "Theorem 2.1.4, necessary": _part("optimal matrices are in the set", "2.1.7.3"),
-        "Theorem 2.1.4, size of the set": _part(
-            "dimension, least loss, and what perturbations cost", "2.1.7.3", OWN
-        ),
+        "Theorem 2.1.4, size of the set": _part("dimension, least loss, and what perturbations cost", "2.1.7.3", OWN),
         "Theorem 2.1.2": _part("among the optima the limit has the least norm", "2.1.4.2"),
-        "Theorem 2.1.2, numbers and paths": _part(
-            "entries, ridge solutions, gradient descent", "2.1.4.2", OWN
-        ),
+        "Theorem 2.1.2, numbers and paths": _part("entries, ridge solutions, gradient descent", "2.1.4.2", OWN),
         "losses of stage 2": _part("exact sums are those of enumeration", "2.1.7.7", OWN),
         "Remark 2.1.5": _part("over uniform blocks only γ matters", "2.1.4.3"),
         "optima of stage 2": _part("two ways find the same optimum, and it is the only one", "2.1.7.7", OWN),
@@ -68,14 +64,9 @@ PARTS = {
         "floors": _part("least losses where topics are known", "2.1.5.1", OWN),
         "slips": _part("what stands in the place of misprints holds", "2.1", CORRECTED),
     }
-    | {
-        f"{slip}, as printed": _part("the printed form is wrong", section, OWN)
-        for slip, section in SLIPS.items()
-    },
+    | {f"{slip}, as printed": _part("the printed form is wrong", section, OWN) for slip, section in SLIPS.items()},
     "2": {
-        "least norm": _part(
-            "the limit is the least-squares solution of least norm", "2.1.4.2, Theorem 2.1.2"
-        ),
+        "least norm": _part("the limit is the least-squares solution of least norm", "2.1.4.2, Theorem 2.1.2"),
         "slope": _part("distances of ridge solutions go as the penalty", "2.1.4.2, Theorem 2.1.2", OWN),
     },
     "3": {
@@ -94,11 +85,7 @@ PARTS = {
             OWN,
         ),
         "at T = 1e8, τ = 1e4": _part("γ/τ is near 1/a with the normaliser with [MASK]", "2.1.4.3", OWN),
-        "limit of β": _part(
-            "β/(vτ) tends to the limit of γ/τ, α/β to 0, the loss to p_r",
-            "2.1.7.8",
-            OWN,
-        ),
+        "limit of β": _part("β/(vτ) tends to the limit of γ/τ, α/β to 0, the loss to p_r", "2.1.7.8", OWN),
     },
     "7": {
         "not worse": _part("free attention reaches the family's least loss", ASSUMPTION, OWN),
@@ -111,9 +98,7 @@ PARTS = {
     },
     "27": {
         "gradients near zero": _part("how gradients scale with the weights", "2.1.6.1"),
-        "gradients, two ways": _part(
-            "closed forms and differences, and none of the key bias", "2.1.6.1", OWN
-        ),
+        "gradients, two ways": _part("closed forms and differences, and none of the key bias", "2.1.6.1", OWN),
     },
 }
 SMALL = 1e-3  # a weight that is next to none
@@ -145,10 +130,13 @@ def _attention(context: Results) -> Iterator[Gate]:
         landscapes = table.filter(kind="block", variant=variant).sort("tau")
         step = column_min(pl.col("gamma_star").fill_null(float("nan")).diff().slice(1))
         yield Gate(
-            "4", f"γ grows, {normaliser}", "change of the optimal γ from one τ to the next, least of all",
-            SECTION.format("2.1.5.5"), above(0.0),
+            "4",
+            f"γ grows, {normaliser}",
+            "change of the optimal γ from one τ to the next, least of all",
+            SECTION.format("2.1.5.5"),
+            above(0.0),
             *evidence.reduced(landscapes, step, "there are too few landscapes", least=2),
-        )  # fmt: skip
+        )
 
 
 def broken(column: str) -> pl.Expr:
@@ -212,11 +200,9 @@ def _landscapes(context: Results) -> Iterator[Gate]:
         for name, end, value, bar in (
             (f"blocks, {column} small", f"{column}_low", column_max(f"{column}_low"), at_most(SMALL)),
             (f"blocks, {column} large", f"{column}_high", column_min(f"{column}_high"), at_least(10.0)),
-        ):  # fmt: skip
+        ):
             first, second = ("smallest", "largest") if end.endswith("low") else ("largest", "smallest")
-            measure = (
-                f"{first} {letter} where the loss is lowest with some {other}, {second} of all landscapes"
-            )
+            measure = f"{first} {letter} where the loss is lowest with some {other}, {second} of all landscapes"
             yield Gate("6", name, measure, eight, bar, *evidence.reduced(block, value, missing))
     for name, value, bar in (
         ("smallest", column_min("gamma_low"), at_least(20.0)),

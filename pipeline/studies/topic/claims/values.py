@@ -16,9 +16,7 @@ from pipeline.studies.topic.claims.common import HALF, SECTION, between
 from pipeline.studies.topic.names import DOCUMENTS, FROZEN_ADAM, FROZEN_EXACT, FROZEN_RELEASED, JOINT_ADAM
 from schemas.claims import OWN
 
-FIGURE_22, FIGURE_25, FIGURE_26 = (
-    SECTION.format(f"2.1.5, Figure {number}") for number in ("2.2", "2.5", "2.6")
-)
+FIGURE_22, FIGURE_25, FIGURE_26 = (SECTION.format(f"2.1.5, Figure {number}") for number in ("2.2", "2.5", "2.6"))
 OURS = "our extension"
 EVENNESS = 0.2  # twice the share of a row's largest entry in an even block
 COMMON = "share of training documents in which two to four topics have at least a twentieth each"
@@ -75,14 +73,7 @@ def _blocks(context: Results) -> Iterator[Gate]:
     for name, key in declared.FROZEN.items():
         penalised = declared.PENALISED[name]
         yield gate(context, "9", f"{name}, with L2", declared.BLOCKS[penalised], above(HALF), FIGURE_22)
-        yield gate(
-            context,
-            "9",
-            f"{name}, with L2, even blocks",
-            declared.EVEN[penalised],
-            below(EVENNESS),
-            FIGURE_22,
-        )
+        yield gate(context, "9", f"{name}, with L2, even blocks", declared.EVEN[penalised], below(EVENNESS), FIGURE_22)
         yield gate(context, "9", f"{name}, without L2", declared.BLOCKS[key], above(HALF), FIGURE_25)
     for name, key in declared.TRAINED.items():
         both = f"{name}, attention trained"
@@ -131,9 +122,7 @@ def _diagonal(context: Results) -> Iterator[Gate]:
     ):
         rows = optima.filter(dataset=DOCUMENTS, intercept=True, **where)
         measurement = evidence.reduced(
-            rows,
-            pl.col("diag_mean").first() / pl.col("same_offdiag_mean").first(),
-            "not solved at this scale",
+            rows, pl.col("diag_mean").first() / pl.col("same_offdiag_mean").first(), "not solved at this scale"
         )
         measure = "mean of the diagonal over that of the rest of blocks"
         yield Gate("12", name, measure, OURS, bars, *measurement, kind=OWN)

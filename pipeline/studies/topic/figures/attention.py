@@ -24,27 +24,30 @@ from pipeline.studies.topic.names import (
     JOINT_LONG,
 )
 
-KINDS = {
-    "same_word": "same word", "same_topic": "same topic, other word", "diff_topic": "other topic",
-}  # fmt: skip
+KINDS = {"same_word": "same word", "same_topic": "same topic, other word", "diff_topic": "other topic"}
 COLOURS = [charts.BLACK, charts.VERMILLION, charts.SKY]
 SHAPES = ["circle", "square", "triangle-up"]
 TRAINED = {
-    ATTENTION_RELEASED: "Adam", ATTENTION: "Adam, masks are keys", ATTENTION_SGD: "SGD",
-    ATTENTION_SGD_SHORT: "SGD, 1500 steps", ATTENTION_SGD_PUBLISHED: "SGD, published rate",
-    "Table 2.1, adam": "Table 2.1, Adam", "Table 2.1, sgd": "Table 2.1, SGD",
-}  # fmt: skip
+    ATTENTION_RELEASED: "Adam",
+    ATTENTION: "Adam, masks are keys",
+    ATTENTION_SGD: "SGD",
+    ATTENTION_SGD_SHORT: "SGD, 1500 steps",
+    ATTENTION_SGD_PUBLISHED: "SGD, published rate",
+    "Table 2.1, adam": "Table 2.1, Adam",
+    "Table 2.1, sgd": "Table 2.1, SGD",
+}
 FROZEN = {
-    DIAGONAL_5: "5 times identity, cross-entropy", DIAGONAL_10: "10 times identity, cross-entropy",
-    DIAGONAL_10_RELEASED: "10 times identity, masks no keys", DIAGONAL_SQ: "diagonal of the theorem, squared",
-    BLOCK_SQ: "blocks of the theorem, squared", JOINT_LONG: "trained values, squared",
+    DIAGONAL_5: "5 times identity, cross-entropy",
+    DIAGONAL_10: "10 times identity, cross-entropy",
+    DIAGONAL_10_RELEASED: "10 times identity, masks no keys",
+    DIAGONAL_SQ: "diagonal of the theorem, squared",
+    BLOCK_SQ: "blocks of the theorem, squared",
+    JOINT_LONG: "trained values, squared",
     "Table 2.2, adam": "Table 2.2, Adam",
-}  # fmt: skip
+}
 
 
-def _dots(
-    table: pl.DataFrame, labels: dict[str, str], title: str, subtitle: list[str], ticks: list[float]
-) -> Figure:  # fmt: skip
+def _dots(table: pl.DataFrame, labels: dict[str, str], title: str, subtitle: list[str], ticks: list[float]) -> Figure:
     rows = table.filter(pl.col("run").is_in(list(labels)))
     if not rows.height:
         return charts.empty(title, "no model was trained at this scale")
@@ -79,7 +82,7 @@ def _dots(
     tips = [alt.Tooltip("weight:Q", format=".5f"), alt.Tooltip("sd:Q", format=".2g")]
     layers: list[Any] = [
         base.transform_filter("isValid(datum.sd)").mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q", color=colour)
-    ]  # fmt: skip
+    ]
     for learned, look in ((True, {"filled": True}), (False, {"filled": False, "fill": "white"})):
         points = base.transform_filter(alt.datum.learned == learned).mark_point(size=70, opacity=0.85, **look)
         tooltip = ["model", "source", "kind", *tips, "n"]
@@ -101,9 +104,7 @@ def blocks(context: Results) -> Figure:
     """Table 2.1: everything is trained on cross-entropy; labels are those that the released code looks up. Claim 21
     says which of the printed averages come out."""
     subtitle = ["Labels four ids too far, as the counts of the released code have them.", SPREAD]
-    return _dots(
-        _ours(context, 4), TRAINED, "Average attention, trained values", subtitle, [0.005, 0.01, 0.015]
-    )
+    return _dots(_ours(context, 4), TRAINED, "Average attention, trained values", subtitle, [0.005, 0.01, 0.015])
 
 
 def diagonals(context: Results) -> Figure:

@@ -18,9 +18,7 @@ BELOW, ZERO, ABOVE = charts.BLUE, "#FFFFFF", charts.VERMILLION
 def rounded(frame: pl.DataFrame, digits: int) -> pl.DataFrame:
     """Return ``frame`` with so many significant digits, so that a figure's file holds none that cannot be seen."""
     return frame.with_columns(
-        pl.col(name).cast(pl.Float64).round_sig_figs(digits)
-        for name, kind in frame.schema.items()
-        if kind.is_float()
+        pl.col(name).cast(pl.Float64).round_sig_figs(digits) for name, kind in frame.schema.items() if kind.is_float()
     )
 
 
@@ -35,7 +33,7 @@ class Panel(NamedTuple):
 
 def maps(
     matrices: pl.DataFrame, panels: list[Panel], title: str, words: int, axes: tuple[str, str], columns: int = 2
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Return maps of the words of the first topics, side by side, each with a scale of colours of its own.
 
     ``axes`` names rows and columns. Panels without a matrix at this scale are left out.
@@ -43,9 +41,7 @@ def maps(
     drawn, data = [], []
     side = SHOWN * words
     for panel in panels:
-        rows = matrices.filter(run=panel.run, cell=panel.cell, matrix=panel.matrix).filter(
-            pl.col("row") <= side
-        )
+        rows = matrices.filter(run=panel.run, cell=panel.cell, matrix=panel.matrix).filter(pl.col("row") <= side)
         if not rows.height:
             continue
         frame = rows.select(
@@ -87,12 +83,7 @@ KIN = {"same": "share a topic", "different": "different topics"}
 
 
 def means(
-    table: pl.DataFrame,
-    models: dict[str, str],
-    measures: dict[str, str],
-    title: str,
-    why: str,
-    note: str = "",
+    table: pl.DataFrame, models: dict[str, str], measures: dict[str, str], title: str, why: str, note: str = ""
 ) -> Figure:
     """Return means over same-topic and different-topic pairs of words, by threshold: a row for each of ``measures``, a
     column for each of ``models``.
@@ -122,8 +113,9 @@ def means(
             y_title = None if drawn else name
             base = alt.Chart(own.select("threshold", "pairs", "median", "least", "most")).encode(
                 x=alt.X("threshold:O", title="threshold", axis=alt.Axis(labelAngle=0)),
-                xOffset=alt.XOffset("pairs:N", sort=list(KIN.values())), color=colour,
-            )  # fmt: skip
+                xOffset=alt.XOffset("pairs:N", sort=list(KIN.values())),
+                color=colour,
+            )
             axis = alt.Axis(format="~g", tickCount=4)
             y = alt.Y("median:Q", title=y_title, scale=alt.Scale(zero=True), axis=axis)
             tips = ["threshold:O", "pairs:N", alt.Tooltip("median:Q", format=".4g")]
@@ -147,9 +139,7 @@ def cosines(table: pl.DataFrame, panels: list[tuple[str, str, str, str]], title:
         rows = table.filter(run=run, model=model, embedding=embedding).sort("row", "column")
         if not rows.height:
             continue
-        data.append(
-            rows.select(pl.lit(name).alias("panel"), "row", "column", "row_word", "column_word", "cosine")
-        )
+        data.append(rows.select(pl.lit(name).alias("panel"), "row", "column", "row_word", "column_word", "cosine"))
         words = rows.filter(pl.col("column") == 0)["row_word"].to_list()
         axis: dict[str, Any] = {
             "title": None,
@@ -165,14 +155,11 @@ def cosines(table: pl.DataFrame, panels: list[tuple[str, str, str, str]], title:
             tooltip=["row_word:N", "column_word:N", alt.Tooltip("cosine:Q", format=".3f")],
         )
         text = base.mark_text(fontSize=8).encode(
-            x=alt.X("column_word:N", **axis),
-            y=alt.Y("row_word:N", sort=words),
-            text=alt.Text("cosine:Q", format=".2f"),
+            x=alt.X("column_word:N", **axis), y=alt.Y("row_word:N", sort=words), text=alt.Text("cosine:Q", format=".2f")
         )
         pairs = rows.filter(pl.col("row") < pl.col("column"))
         within, between = (
-            float(pairs.filter(same_topic=same).select(pl.col("cosine").mean()).item())
-            for same in (True, False)
+            float(pairs.filter(same_topic=same).select(pl.col("cosine").mean()).item()) for same in (True, False)
         )
         means_of = f"means: {within:.2f} within topics, {between:.2f} between them"
         side = 22 * len(words)

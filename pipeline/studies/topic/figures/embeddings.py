@@ -5,16 +5,7 @@ from __future__ import annotations
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.topic.figures.common import Panel, maps
-from pipeline.studies.topic.names import (
-    ALL,
-    ALL_SGD_CE,
-    ALL_SGD_SQ,
-    ONLY_CE,
-    ONLY_SGD_CE,
-    ONLY_SGD_SQ,
-    ONLY_SQ,
-    UNIT,
-)
+from pipeline.studies.topic.names import ALL, ALL_SGD_CE, ALL_SGD_SQ, ONLY_CE, ONLY_SGD_CE, ONLY_SGD_SQ, ONLY_SQ, UNIT
 
 WORDS = 10
 AXES = ("word", "word")

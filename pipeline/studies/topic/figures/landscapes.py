@@ -24,9 +24,21 @@ VARIANT = "paper"  # as the source draws them
 # Of a cell, which of its corners (0, 0), (1, 0), (1, 1), (0, 1) are low, as bits, to pairs of sides (bottom, right,
 # top, left) that the edge of the low part crosses.
 SIDES = {
-    1: [(3, 0)], 2: [(0, 1)], 3: [(3, 1)], 4: [(1, 2)], 5: [(3, 0), (1, 2)], 6: [(0, 2)], 7: [(3, 2)], 8: [(2, 3)],
-    9: [(2, 0)], 10: [(0, 1), (2, 3)], 11: [(2, 1)], 12: [(1, 3)], 13: [(1, 0)], 14: [(0, 3)],
-}  # fmt: skip
+    1: [(3, 0)],
+    2: [(0, 1)],
+    3: [(3, 1)],
+    4: [(1, 2)],
+    5: [(3, 0), (1, 2)],
+    6: [(0, 2)],
+    7: [(3, 2)],
+    8: [(2, 3)],
+    9: [(2, 0)],
+    10: [(0, 1), (2, 3)],
+    11: [(2, 1)],
+    12: [(1, 3)],
+    13: [(1, 0)],
+    14: [(0, 3)],
+}
 
 
 def landscape_diagonal(context: Results) -> Figure:
@@ -52,8 +64,7 @@ def _landscapes(context: Results, kind: str, title: str, digits: str) -> Figure:
         ends = (float(axis[0]), float(axis[-1]))
         panels.append(_panel(tiles, contour(loss_AxB, axis, row["level"]), row, digits, ends))
     rows: list[Any] = [
-        alt.hconcat(*panels[i : i + 2], spacing=16).resolve_scale(color="independent")
-        for i in range(0, len(panels), 2)
+        alt.hconcat(*panels[i : i + 2], spacing=16).resolve_scale(color="independent") for i in range(0, len(panels), 2)
     ]
     first = optima.row(0, named=True)
     star = (
@@ -69,9 +80,7 @@ def _landscapes(context: Results, kind: str, title: str, digits: str) -> Figure:
     chart = (
         alt.vconcat(*rows, spacing=18)
         .resolve_scale(color="independent")
-        .properties(
-            title=alt.TitleParams(title, subtitle=subtitle), description=f"{title}. {' '.join(subtitle)}"
-        )
+        .properties(title=alt.TitleParams(title, subtitle=subtitle), description=f"{title}. {' '.join(subtitle)}")
     )
     return chart, pl.concat(cells)
 
@@ -120,9 +129,7 @@ def contour(loss_AxB: np.ndarray, axis: np.ndarray, level: float) -> pl.DataFram
     t, low = np.linspace(np.log10(axis[0]), np.log10(axis[-1]), len(loss)), loss <= level
     corners = [low[:-1, :-1], low[1:, :-1], low[1:, 1:], low[:-1, 1:]]
     kinds = np.sum([corner.astype(int) << bit for bit, corner in enumerate(corners)], axis=0)
-    beside: dict[
-        frozenset[Place], list[frozenset[Place]]
-    ] = {}  # sides of cells that a line crosses, and the next ones
+    beside: dict[frozenset[Place], list[frozenset[Place]]] = {}  # sides of cells that a line crosses, and the next ones
     for i, j in np.argwhere((kinds > 0) & (kinds < 15)).tolist():
         places = [(i, j), (i + 1, j), (i + 1, j + 1), (i, j + 1)]
         for pair in SIDES[int(kinds[i, j])]:
@@ -137,9 +144,7 @@ def contour(loss_AxB: np.ndarray, axis: np.ndarray, level: float) -> pl.DataFram
             point = [10 ** (t[a] + part * (t[b] - t[a])) for a, b in zip(first, second, strict=True)]
             made.append((line, step, *point))
     points = rounded(pl.DataFrame(made, schema=["line", "step", "alpha", "beta"], orient="row"), 4)
-    inside = [
-        (point == point.shift(1)) & (point == point.shift(-1)) for point in (pl.col("alpha"), pl.col("beta"))
-    ]
+    inside = [(point == point.shift(1)) & (point == point.shift(-1)) for point in (pl.col("alpha"), pl.col("beta"))]
     # Along an axis the points between two ends are not drawn: without them the line is the same.
     return points.filter(~pl.any_horizontal(inside).over("line").fill_null(value=False))
 
@@ -163,39 +168,32 @@ def _chains(beside: dict[frozenset[Place], list[frozenset[Place]]]) -> Iterator[
         yield chain
 
 
-def _panel(
-    cells: pl.DataFrame, edge: pl.DataFrame, row: dict[str, Any], digits: str, ends: tuple[float, float]
-) -> Any:
+def _panel(cells: pl.DataFrame, edge: pl.DataFrame, row: dict[str, Any], digits: str, ends: tuple[float, float]) -> Any:
     scale = alt.Scale(type="log", domain=list(ends), nice=False)
     ticks = alt.Axis(format="~e", values=[10.0**power for power in range(-4, 8, 2)], grid=False)
     x = alt.X("alpha:Q", scale=scale, axis=ticks, title="α")
     y = alt.Y("beta:Q", scale=scale, axis=ticks, title="β")
     low, high = row["grid_min"], row["grid_max"]
     legend = alt.Legend(
-        format=digits, gradientLength=SIDE - 10, gradientThickness=10,
-        values=np.linspace(low, high, 5).tolist(),
-    )  # fmt: skip
-    colour = alt.Color(
-        "loss:Q", scale=alt.Scale(scheme="viridis", domain=[low, high]), title=None, legend=legend
+        format=digits, gradientLength=SIDE - 10, gradientThickness=10, values=np.linspace(low, high, 5).tolist()
     )
+    colour = alt.Color("loss:Q", scale=alt.Scale(scheme="viridis", domain=[low, high]), title=None, legend=legend)
     # Each reaches a little over its right and upper neighbours, which are drawn later: no seams show between them.
     over = cells.with_columns(pl.col("alpha2", "beta2") * 1.06).with_columns(
         pl.col("alpha2", "beta2").clip(upper_bound=ends[1])
     )
-    area = alt.Chart(over).mark_rect().encode(
-        x=x, x2="alpha2:Q", y=y, y2="beta2:Q", color=colour, tooltip=[alt.Tooltip("loss:Q", format=".6f")],
-    )  # fmt: skip
-    line = alt.Chart(edge).mark_line(color="white", strokeWidth=1.6).encode(
-        x=x, y=y, detail="line:N", order="step:Q"
-    )  # fmt: skip
-    alpha, beta = (
-        row[name] if row[name] is not None else row["gamma_star"] for name in ("alpha_star", "beta_star")
+    area = (
+        alt.Chart(over)
+        .mark_rect()
+        .encode(x=x, x2="alpha2:Q", y=y, y2="beta2:Q", color=colour, tooltip=[alt.Tooltip("loss:Q", format=".6f")])
     )
+    line = alt.Chart(edge).mark_line(color="white", strokeWidth=1.6).encode(x=x, y=y, detail="line:N", order="step:Q")
+    alpha, beta = (row[name] if row[name] is not None else row["gamma_star"] for name in ("alpha_star", "beta_star"))
     at = pl.DataFrame({"alpha": [max(alpha, ends[0])], "beta": [beta]})
-    star = alt.Chart(at).mark_point(
-        shape=STAR, size=130, filled=True, color=charts.ORANGE, stroke="black", strokeWidth=0.8, opacity=1
-    ).encode(x=x, y=y)  # fmt: skip
-    layers: Any = alt.layer(area, line, star)
-    return layers.properties(
-        width=SIDE, height=SIDE, title=alt.TitleParams(f"τ = {row['tau']}", fontSize=13, offset=4)
+    star = (
+        alt.Chart(at)
+        .mark_point(shape=STAR, size=130, filled=True, color=charts.ORANGE, stroke="black", strokeWidth=0.8, opacity=1)
+        .encode(x=x, y=y)
     )
+    layers: Any = alt.layer(area, line, star)
+    return layers.properties(width=SIDE, height=SIDE, title=alt.TitleParams(f"τ = {row['tau']}", fontSize=13, offset=4))

@@ -14,13 +14,16 @@ from pipeline.studies.topic.figures.common import cosines, means, rounded
 from pipeline.studies.topic.names import ENCODER, LAYERS, LAYERS_FAST, OVERLAPPING, READER_EMBEDDED
 
 MODELS = {
-    "NLM-0": "NLM-0: encoder,|untrained", "NLM-1": "NLM-1: one layer,|one-hot",
-    "NLM-2": "NLM-2: one layer,|embedded", "NLM-3": "NLM-3: encoder,|trained",
-}  # fmt: skip
+    "NLM-0": "NLM-0: encoder,|untrained",
+    "NLM-1": "NLM-1: one layer,|one-hot",
+    "NLM-2": "NLM-2: one layer,|embedded",
+    "NLM-3": "NLM-3: encoder,|trained",
+}
 MEASURES = {
-    "cosine, layer output": "cosine, layer output", "cosine, word table": "cosine, word table",
+    "cosine, layer output": "cosine, layer output",
+    "cosine, word table": "cosine, word table",
     "attention, debiased": "attention, debiased",
-}  # fmt: skip
+}
 EVERY = 4  # steps between two points of a line
 CONTROLS = {LAYERS: "small rate", LAYERS_FAST: "ten times the rate: negative control"}
 WEIGHTS = {"norm_v": "values", "norm_k": "keys", "norm_q": "queries"}
@@ -100,12 +103,14 @@ def _layers(context: Results, run: str, title: str) -> tuple[Any, pl.DataFrame] 
             continue
         turned = alt.Chart(below.filter(layer=layer).drop("layer"))
         y = alt.Y(
-            "median:Q", title="turn (log)" if layer == 1 else None, axis=alt.Axis(format="~e", tickCount=4),
+            "median:Q",
+            title="turn (log)" if layer == 1 else None,
+            axis=alt.Axis(format="~e", tickCount=4),
             scale=alt.Scale(type="log", domain=[1e-5, 1], clamp=True),
-        )  # fmt: skip
-        shown = turned.mark_line(
-            point=alt.OverlayMarkDef(color=charts.BLACK, size=25), color=charts.BLACK
-        ).encode(x=x, y=y)
+        )
+        shown = turned.mark_line(point=alt.OverlayMarkDef(color=charts.BLACK, size=25), color=charts.BLACK).encode(
+            x=x, y=y
+        )
         bars = turned.mark_rule(color=charts.BLACK).encode(x=x, y="least:Q", y2="most:Q")
         drawn.append(alt.vconcat(upper, alt.layer(bars, shown).properties(width=110, height=90)))
     chart: Any = alt.hconcat(*drawn, spacing=12)

@@ -20,24 +20,21 @@ from pipeline.studies.topic.names import (
 
 WORDS = 10
 AXES = ("word that is predicted", "word that is seen")
-ADAM_CE, SGD_CE, ADAM_SQ, SGD_SQ = (
-    "cross-entropy, Adam",
-    "cross-entropy, SGD",
-    "squared, Adam",
-    "squared, SGD",
-)
+ADAM_CE, SGD_CE, ADAM_SQ, SGD_SQ = ("cross-entropy, Adam", "cross-entropy, SGD", "squared, Adam", "squared, SGD")
 
 
 def _four(
     context: Results, adam: str, sgd_ce: str, sgd_sq: str, ce: str, sq: str, title: str, published: str = ""
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Return the four panels, and that of the third panel's published rate and mean loss where it was trained."""
     value = "WV_plus_bias"
     panels = [
-        Panel(SGD_CE, sgd_ce, ce, value), Panel(ADAM_CE, adam, ce, value),
-        Panel(SGD_SQ, sgd_sq, sq, value), Panel(ADAM_SQ, adam, sq, value),
+        Panel(SGD_CE, sgd_ce, ce, value),
+        Panel(ADAM_CE, adam, ce, value),
+        Panel(SGD_SQ, sgd_sq, sq, value),
+        Panel(ADAM_SQ, adam, sq, value),
         Panel(f"{SGD_SQ}, published rate", published, "sq", value),
-    ]  # fmt: skip
+    ]
     return maps(context.table("matrices"), panels, title, WORDS, AXES)
 
 
@@ -68,10 +65,4 @@ def diagonal(context: Results) -> Figure:
         Panel("trained attention, masks are keys", JOINT_LONG, "sq", value),
         Panel("trained attention, masks are no keys", JOINT_LONG_RELEASED, "sq", value),
     ]
-    return maps(
-        context.table("matrices"),
-        panels,
-        "Diagonals and matchings of words: squared loss, Adam",
-        WORDS,
-        AXES,
-    )
+    return maps(context.table("matrices"), panels, "Diagonals and matchings of words: squared loss, Adam", WORDS, AXES)

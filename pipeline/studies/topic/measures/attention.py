@@ -63,7 +63,7 @@ def plain_counts(frame: pl.DataFrame, scheme: str, documents: int) -> Ints:
 
 def averages(
     spec: one_layer.Spec, params: dict[str, Tensor], table: Tensor, counts: Ints, topics: int, words: int
-) -> list[dict[str, object]]:  # fmt: skip
+) -> list[dict[str, object]]:
     """Return the averages of one model (leading axis of ``params`` 1): a row for each offset, norm and category."""
     by_pair_norm = {norm: np.zeros((spec.symbols, spec.symbols)) for norm in NORMS}
     ids = torch.arange(spec.symbols)
@@ -87,11 +87,14 @@ def averages(
                 n = float(pairs[kind == number].sum())
                 rows.append(
                     {
-                        "label_offset": offset, "norm": norm, "category": category,
+                        "label_offset": offset,
+                        "norm": norm,
+                        "category": category,
                         "mean_attn": float(total[kind == number].sum()) / n if n else None,
-                        "n_pairs": round(n), "pair_share": n / pairs.sum(),
+                        "n_pairs": round(n),
+                        "pair_share": n / pairs.sum(),
                     }
-                )  # fmt: skip
+                )
     return rows
 
 

@@ -96,10 +96,17 @@ def specification(config: dict[str, Any]) -> encoder.Spec:
     """Return the shape of a model from its ``config.json``."""
     std = float(config.get("initializer_range", 0.02))
     return encoder.Spec(
-        symbols=config["vocab_size"], positions=config["max_position_embeddings"], types=config["type_vocab_size"],
-        width=config["hidden_size"], layers=config["num_hidden_layers"], heads=config["num_attention_heads"],
-        ffn=config["intermediate_size"], eps=float(config["layer_norm_eps"]), std=std, std_attention=std,
-    )  # fmt: skip
+        symbols=config["vocab_size"],
+        positions=config["max_position_embeddings"],
+        types=config["type_vocab_size"],
+        width=config["hidden_size"],
+        layers=config["num_hidden_layers"],
+        heads=config["num_attention_heads"],
+        ffn=config["intermediate_size"],
+        eps=float(config["layer_norm_eps"]),
+        std=std,
+        std_attention=std,
+    )
 
 
 def renamed(arrays: dict[str, np.ndarray], spec: encoder.Spec, where: str) -> dict[str, Tensor]:
@@ -114,9 +121,7 @@ def renamed(arrays: dict[str, np.ndarray], spec: encoder.Spec, where: str) -> di
     for name, shape in encoder.trunk(spec).items():
         source, turned = _source(name)
         if source not in theirs:
-            raise SandglassError(
-                f"{where}: {WEIGHTS} has no array {source}: it is no encoder of BERT's format"
-            )
+            raise SandglassError(f"{where}: {WEIGHTS} has no array {source}: it is no encoder of BERT's format")
         array = theirs[source].T if turned else theirs[source]
         if array.shape != shape:
             raise SandglassError(f"{where}: {source} has shape {theirs[source].shape}, {CONFIG} says {shape}")
@@ -153,9 +158,7 @@ def _package(entry: Any, where: str) -> Callable[[str], bytes]:
         raise SandglassError(f"{where}: the package {entry.package} is not installed: {INSTALL}") from None
     path = Path(str(distribution.locate_file(entry.archive)))
     if not path.is_file():
-        raise SandglassError(
-            f"{where}: the package {entry.package} {distribution.version} has no {entry.archive}"
-        )
+        raise SandglassError(f"{where}: the package {entry.package} {distribution.version} has no {entry.archive}")
 
     def content(name: str) -> bytes:
         try:

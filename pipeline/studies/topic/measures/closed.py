@@ -17,9 +17,7 @@ from pipeline.languages import topic as language
 
 Floats = NDArray[np.float64]
 SMALLEST = 1e-10  # eigenvalues below this share of the largest are taken for 0: shares sum to 1, as the last column is
-ARRIVED = (
-    1e-26  # share of the first squared residual at which a row has arrived and stays, in double precision
-)
+ARRIVED = 1e-26  # share of the first squared residual at which a row has arrived and stays, in double precision
 
 
 class Problem(NamedTuple):

@@ -49,9 +49,7 @@ class Reading:
     @property
     def keys(self) -> Row:
         """Return what names it in tables."""
-        return {
-            "model": self.model, "run": self.run, "replica": self.replica, "is_standin": self.is_standin,
-        }  # fmt: skip
+        return {"model": self.model, "run": self.run, "replica": self.replica, "is_standin": self.is_standin}
 
 
 def fit(context: Inputs, rng: np.random.Generator, corpus: Corpus) -> tuple[Corpus, Row, list[Row]]:
@@ -66,10 +64,14 @@ def fit(context: Inputs, rng: np.random.Generator, corpus: Corpus) -> tuple[Corp
     topics = topic_words.without(lda_fit.topics, np.flatnonzero(corpus.stop))
     truth = corpus.topics.get("true")
     row = {
-        "corpus": corpus.name, "k_topics": lda.topics, "documents": len(corpus.documents),
-        "vocabulary": len(corpus.words), "elbo": lda_fit.elbo, "n_iter": lda_fit.passes,
+        "corpus": corpus.name,
+        "k_topics": lda.topics,
+        "documents": len(corpus.documents),
+        "vocabulary": len(corpus.words),
+        "elbo": lda_fit.elbo,
+        "n_iter": lda_fit.passes,
         "matched_overlap": None if truth is None else topic_words.matched_overlap(topics, truth),
-    }  # fmt: skip
+    }
     rows = [
         {"corpus": corpus.name, "topic": k, "id": int(w), "word": corpus.words[w], "p": float(topics[k, w])}
         for k in range(lda.topics)
@@ -90,10 +92,7 @@ def measured(reading: Reading) -> dict[str, tuple[Floats, Floats]]:
         cosines, dots = word_pairs.alike(vectors)
         found |= {f"cosine, {name}": (cosines, ones), f"dot product, {name}": (dots, ones)}
     seen = reading.attention
-    return found | {
-        "attention, raw": (seen.raw, seen.pairs),
-        "attention, debiased": (seen.debiased, seen.pairs),
-    }
+    return found | {"attention, raw": (seen.raw, seen.pairs), "attention, debiased": (seen.debiased, seen.pairs)}
 
 
 def kinship(context: Inputs, corpus: Corpus, reading: Reading) -> Iterator[Row]:
@@ -109,11 +108,19 @@ def kinship(context: Inputs, corpus: Corpus, reading: Reading) -> Iterator[Row]:
                     if not (contrast.n_same and contrast.n_different):
                         continue  # no such pair stands together in any document
                     yield reading.keys | {
-                        "corpus": corpus.name, "phi": phi, "threshold": threshold, "kept": kept, "assign": assign,
-                        "measure": measure, "same": contrast.same, "different": contrast.different,
-                        "difference": contrast.difference, "ratio": contrast.ratio(context.entry.least_denominator),
-                        "n_same": contrast.n_same, "n_different": contrast.n_different,
-                    }  # fmt: skip
+                        "corpus": corpus.name,
+                        "phi": phi,
+                        "threshold": threshold,
+                        "kept": kept,
+                        "assign": assign,
+                        "measure": measure,
+                        "same": contrast.same,
+                        "different": contrast.different,
+                        "difference": contrast.difference,
+                        "ratio": contrast.ratio(context.entry.least_denominator),
+                        "n_same": contrast.n_same,
+                        "n_different": contrast.n_different,
+                    }
 
 
 class Companions(NamedTuple):
@@ -156,12 +163,16 @@ def pairs(context: Inputs, corpus: Corpus, reading: Reading) -> Iterator[Row]:
                     continue
                 n = seen.pairs[which].sum()
                 yield reading.keys | {
-                    "corpus": corpus.name, "phi": phi, "threshold": threshold,
-                    "kept": topic_words.kept(threshold, len(corpus.words)), "group": group,
-                    "n_pairs": int((which & upper).sum()), "kin_share": float(groups["same_topic"][which].mean()),
+                    "corpus": corpus.name,
+                    "phi": phi,
+                    "threshold": threshold,
+                    "kept": topic_words.kept(threshold, len(corpus.words)),
+                    "group": group,
+                    "n_pairs": int((which & upper).sum()),
+                    "kin_share": float(groups["same_topic"][which].mean()),
                     "mean_attention": float(seen.debiased[which].sum() / n) if n else None,
                     "mean_cosine": None if cosines is None else float(cosines[0][which].mean()),
-                }  # fmt: skip
+                }
 
 
 def cells(
@@ -172,16 +183,21 @@ def cells(
         cosines = word_pairs.alike(vectors)[0]
         for row, column in np.ndindex(cosines.shape):
             yield {
-                "model": reading.model, "run": reading.run, "corpus": corpus, "is_standin": reading.is_standin,
-                "embedding": name, "row": row, "column": column, "row_word": words[row],
-                "column_word": words[column], "same_topic": groups[row] == groups[column],
+                "model": reading.model,
+                "run": reading.run,
+                "corpus": corpus,
+                "is_standin": reading.is_standin,
+                "embedding": name,
+                "row": row,
+                "column": column,
+                "row_word": words[row],
+                "column_word": words[column],
+                "same_topic": groups[row] == groups[column],
                 "cosine": float(cosines[row, column]),
-            }  # fmt: skip
+            }
 
 
-def compared(
-    found: Measurements, rows: list[Row], pair_rows: list[Row], learned: dict[tuple[str, int], bool]
-) -> None:
+def compared(found: Measurements, rows: list[Row], pair_rows: list[Row], learned: dict[tuple[str, int], bool]) -> None:
     """Measure the comparisons of stand-ins, of models that learned where only these count.
 
     ``learned`` says it of each model, by run and replica.
@@ -199,11 +215,12 @@ def compared(
             {
                 row["replica"]: row["mean_cosine"]
                 for row in pair_rows
-                if row["group"] == group and row["model"] == "NLM-3"
+                if row["group"] == group
+                and row["model"] == "NLM-3"
                 and all(row[name] == getattr(pairs, name) for name in ("run", "corpus", "phi", "threshold"))
             }
             for group in ("same_topic", pairs.group)
-        ]  # fmt: skip
+        ]
         kin_of, others = by_group
         gaps = {replica: _less(value, others.get(replica)) for replica, value in kin_of.items()}
         _measure(found, comparison, pairs.run, gaps, learned)

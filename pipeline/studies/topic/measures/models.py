@@ -108,11 +108,20 @@ def groups(context: Inputs, runs: list[str] | None = None) -> Iterator[Group]:
                 named = one_layer.shapes(ensemble.spec)
                 held = last_points(context, run, models)["held_loss"].to_numpy().astype(float)
                 group = Group(
-                    run, cell, rate, entry, ensemble.spec,
+                    run,
+                    cell,
+                    rate,
+                    entry,
+                    ensemble.spec,
                     {name: ensemble.params[name][models] for name in named},
                     {name: ensemble.params[f"step0.{name}"][models] for name in named},
-                    ensemble.table, seeds, gone, models, held, np.ones(len(seeds), bool),
-                )  # fmt: skip
+                    ensemble.table,
+                    seeds,
+                    gone,
+                    models,
+                    held,
+                    np.ones(len(seeds), bool),
+                )
                 yield replace(group, learned=learned(held, group.ignorant, context.settings.learned))
 
 
@@ -120,9 +129,7 @@ def last_points(context: Inputs, run: str, places: list[int]) -> pl.DataFrame:
     """Return the last point of the curves of models of a run, in the order of their ``places``."""
     curves = context.curves(run)
     last = curves.filter(step=curves["step"].max())
-    return pl.DataFrame({"replica": places}, schema={"replica": pl.Int32}).join(
-        last, on="replica", how="left"
-    )
+    return pl.DataFrame({"replica": places}, schema={"replica": pl.Int32}).join(last, on="replica", how="left")
 
 
 def measure(
@@ -152,9 +159,7 @@ def measure(
     found.add(comparison, sample[~out], excluded=int(out.sum()) + len(group.diverged), reason=said)
 
 
-def lost(
-    context: Inputs, found: Measurements, comparison: Comparison, part: Group | None, whole: Group | None
-) -> None:
+def lost(context: Inputs, found: Measurements, comparison: Comparison, part: Group | None, whole: Group | None) -> None:
     """Measure which share of what training everything (``whole``) saves over the ignorant answer is lost where less is
     trained (``part``), by mean losses on held-out documents."""
     if part is None or whole is None:
@@ -163,9 +168,7 @@ def lost(
     def statistic(first: Floats, second: Floats) -> float:
         return 1 - float((part.ignorant - first.mean()) / (part.ignorant - second.mean()))
 
-    kept = [
-        {seed for seed, own in zip(each.seeds, each.learned, strict=True) if own} for each in (part, whole)
-    ]
+    kept = [{seed for seed, own in zip(each.seeds, each.learned, strict=True) if own} for each in (part, whole)]
     if comparison.paired:
         kept = [kept[0] & kept[1]] * 2
     samples = [
@@ -186,11 +189,18 @@ def configs(context: Inputs, groups: list[Group]) -> list[dict[str, Any]]:
     for group in groups:
         entry = group.entry
         same = {
-            "model": _model(group.spec), "loss": group.settings["loss"], "l2": group.settings["l2"],
-            "optimiser": entry["optimizer"], "masking": entry["masking"], "trained": ", ".join(group.params),
-            "width": group.spec.width, "std": group.spec.std, "std_embedding": group.spec.std_embedding,
-            "steps": entry["steps"], "batch": entry["batch"],
-        }  # fmt: skip
+            "model": _model(group.spec),
+            "loss": group.settings["loss"],
+            "l2": group.settings["l2"],
+            "optimiser": entry["optimizer"],
+            "masking": entry["masking"],
+            "trained": ", ".join(group.params),
+            "width": group.spec.width,
+            "std": group.spec.std,
+            "std_embedding": group.spec.std_embedding,
+            "steps": entry["steps"],
+            "batch": entry["batch"],
+        }
         ends = last_points(context, group.run, group.places).select("held_loss", "accuracy").to_dicts()
         for seed, end in zip(group.seeds, ends, strict=True):
             outcome = {"status": "ok", "held_loss": end["held_loss"], "held_accuracy": end["accuracy"]}

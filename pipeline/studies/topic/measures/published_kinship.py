@@ -29,7 +29,7 @@ RATIOS = {
         "Roberta": ((4.39, 5.01, 1.19), (5.20, 4.25, 1.15), (4.71, 4.15, 1.12)),
         "Bert, random": ((0.99814, 0.99957, 1.00009), (0.99820, 1.00167, 1.00013), (0.99964, 0.99928, 0.99978)),
     },
-}  # fmt: skip
+}
 
 # Pairs -> attention and cosine of same-topic pairs, and of as many of the most frequent companions (Bert).
 PAIRS = {
@@ -47,13 +47,23 @@ def rows() -> Iterator[dict[str, Any]]:
             for threshold, ratios in zip(THRESHOLDS, by_threshold, strict=True):
                 for measure, value in zip(MEASURES, ratios, strict=True):
                     yield {
-                        "item": item, "model": model, "threshold": threshold, "n_pairs": None, "group": "ratio",
-                        "measure": measure, "value": value,
-                    }  # fmt: skip
+                        "item": item,
+                        "model": model,
+                        "threshold": threshold,
+                        "n_pairs": None,
+                        "group": "ratio",
+                        "measure": measure,
+                        "value": value,
+                    }
     for (many, values), threshold in zip(PAIRS.items(), THRESHOLDS, strict=True):
         cells = zip(((group, measure) for group in GROUPS for measure in PRINTED), values, strict=True)
         for (group, measure), value in cells:
             yield {
-                "item": "Table 2.5", "model": "Bert", "threshold": threshold, "n_pairs": many, "group": group,
-                "measure": measure, "value": value,
-            }  # fmt: skip
+                "item": "Table 2.5",
+                "model": "Bert",
+                "threshold": threshold,
+                "n_pairs": many,
+                "group": group,
+                "measure": measure,
+                "value": value,
+            }

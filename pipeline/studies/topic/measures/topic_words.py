@@ -23,17 +23,19 @@ class Fit(NamedTuple):
     passes: int
 
 
-def fit(
-    rng: np.random.Generator, counts: NDArray[np.int64], many: int, alpha: float, eta: float, passes: int
-) -> Fit:
+def fit(rng: np.random.Generator, counts: NDArray[np.int64], many: int, alpha: float, eta: float, passes: int) -> Fit:
     """Return ``many`` topics of the documents ``counts`` (N, V), by batch variational Bayes (Hoffman et al. 2010).
 
     ``alpha`` and ``eta`` are the parameters of the Dirichlet priors of shares of topics and of words.
     """
     model = LatentDirichletAllocation(
-        many, doc_topic_prior=alpha, topic_word_prior=eta, learning_method="batch", max_iter=passes,
+        many,
+        doc_topic_prior=alpha,
+        topic_word_prior=eta,
+        learning_method="batch",
+        max_iter=passes,
         random_state=int(rng.integers(2**31)),
-    )  # fmt: skip
+    )
     model.fit(counts)
     topics = model.components_ / model.components_.sum(1, keepdims=True)
     return Fit(topics, float(model.score(counts)), int(model.n_iter_))

@@ -52,10 +52,7 @@ class Contrast(NamedTuple):
 
 
 def attention_of_encoder(
-    model: encoder.Ensemble,
-    documents: Sequence[NDArray[np.integer]],
-    symbols: int,
-    names: NDArray[np.integer],
+    model: encoder.Ensemble, documents: Sequence[NDArray[np.integer]], symbols: int, names: NDArray[np.integer]
 ) -> list[Attention]:
     """Return the attention of each replica; ``names`` (of the model's ids) numbers the words below ``symbols``, -1 for
     ids that are none."""

@@ -45,13 +45,23 @@ def _case(entry: Embeddings, case: Case, rng: np.random.Generator) -> Iterator[d
     gram, curve = stage_one.fit_embeddings(known, start, bias(known, everywhere=False), entry.steps)
     _, violations = stage_one.violations(known, gram, first=0.0)
     yield row(
-        f"embeddings.loss.{name}", "L-BFGS brings trained embeddings to the least loss: distance", at, curve[-1], "<=",
-        entry.tolerance, source=OWN_CHECK, detail=f"{len(curve)} steps",
-    )  # fmt: skip
+        f"embeddings.loss.{name}",
+        "L-BFGS brings trained embeddings to the least loss: distance",
+        at,
+        curve[-1],
+        "<=",
+        entry.tolerance,
+        source=OWN_CHECK,
+        detail=f"{len(curve)} steps",
+    )
     yield row(
-        f"embeddings.properties.{name}", "There the Gram matrix has the five properties of the theorem: largest "
-        "violation", at, largest(violations.values()), "<=", entry.looser,
-    )  # fmt: skip
+        f"embeddings.properties.{name}",
+        "There the Gram matrix has the five properties of the theorem: largest violation",
+        at,
+        largest(violations.values()),
+        "<=",
+        entry.looser,
+    )
     topic = known.topic_V[1:]
     inner = gram[1:, 1:]
     sums = known.block_sums(gram)[1:]
@@ -60,36 +70,60 @@ def _case(entry: Embeddings, case: Case, rng: np.random.Generator) -> Iterator[d
     same = (topic[:, None] == topic) & ~np.eye(known.words, dtype=bool)
     apart = float(inner[same].mean() - inner[topic[:, None] != topic].mean())
     yield row(
-        f"embeddings.blocks.{name}", "Sums of a word's row over its own topic exceed those over other topics by c₃: "
-        "largest distance", at, largest(np.abs(lead - float(known.constants.c3))), "<=", entry.looser,
+        f"embeddings.blocks.{name}",
+        "Sums of a word's row over its own topic exceed those over other topics by c₃: largest distance",
+        at,
+        largest(np.abs(lead - float(known.constants.c3))),
+        "<=",
+        entry.looser,
         detail=f"same topic off the diagonal {apart:+.3f} against other topics",
-    )  # fmt: skip
+    )
     if case.scale >= 1:
         for form, value, comparison, bound, remark in (
-            ("printed", apart, "<=", -1.0, "different words of a topic are more similar than words of other topics, on "
-             "average: difference of mean dot products"),
-            ("corrected", float(smallest(lead)), ">=", 1.0, "a word is more similar to its own topic, itself counted, "
-             "than to another: smallest difference of block sums"),
-        ):  # fmt: skip
+            (
+                "printed",
+                apart,
+                "<=",
+                -1.0,
+                "different words of a topic are more similar than words of other topics, on "
+                "average: difference of mean dot products",
+            ),
+            (
+                "corrected",
+                float(smallest(lead)),
+                ">=",
+                1.0,
+                "a word is more similar to its own topic, itself counted, "
+                "than to another: smallest difference of block sums",
+            ),
+        ):
             yield row(
-                f"remark-2.1.2.{form}", f"At an optimum of Theorem 2.1.1, {remark}", at, value, comparison, bound,
-                **slip("remark-2.1.2", form), source=SOURCE.format(".3, Remark 2.1.2"),
-            )  # fmt: skip
+                f"remark-2.1.2.{form}",
+                f"At an optimum of Theorem 2.1.1, {remark}",
+                at,
+                value,
+                comparison,
+                bound,
+                **slip("remark-2.1.2", form),
+                source=SOURCE.format(".3, Remark 2.1.2"),
+            )
     for form, everywhere, comparison, bound in (
         ("printed", True, ">=", 1e-5),
         ("corrected", False, "<=", entry.looser),
     ):
         other, reached = stage_one.fit_embeddings(known, start, bias(known, everywhere), entry.steps)
-        off = (
-            stage_one.violations(known, other, first=0.0)[1]["1a"]
-            if reached[-1] <= entry.tolerance
-            else np.nan
-        )
+        off = stage_one.violations(known, other, first=0.0)[1]["1a"] if reached[-1] <= entry.tolerance else np.nan
         where = "all rows" if everywhere else "words alone"
         yield row(
-            f"bias.{form}.{name}", f"With the bias of the theorem on {where}, E₀₀ = -c₂u₀ at the optimum: violation",
-            at, off, comparison, bound, **slip("bias", form), source=HERE,
-        )  # fmt: skip
+            f"bias.{form}.{name}",
+            f"With the bias of the theorem on {where}, E₀₀ = -c₂u₀ at the optimum: violation",
+            at,
+            off,
+            comparison,
+            bound,
+            **slip("bias", form),
+            source=HERE,
+        )
 
 
 def _realisable(entry: Embeddings) -> Iterator[dict[str, Any]]:
@@ -101,9 +135,12 @@ def _realisable(entry: Embeddings) -> Iterator[dict[str, Any]]:
             W[0, 0] *= form == "printed"
             which = "of all words and [MASK]" if form == "printed" else "of all words, and 0 for [MASK]"
             yield row(
-                f"example.{form}.{case.topics}-{case.v}-{case.tau}", "Embeddings that are a "
-                f"multiple of the one-hot vectors {which}, are optimal: loss above the least", f"T = {case.topics}, "
-                f"v = {case.v}, τ = {case.tau}", stage_one.excess(known, W.T @ W, bias(known, everywhere=False)),
-                comparison, bound, **slip("example", form),
+                f"example.{form}.{case.topics}-{case.v}-{case.tau}",
+                f"Embeddings that are a multiple of the one-hot vectors {which}, are optimal: loss above the least",
+                f"T = {case.topics}, v = {case.v}, τ = {case.tau}",
+                stage_one.excess(known, W.T @ W, bias(known, everywhere=False)),
+                comparison,
+                bound,
+                **slip("example", form),
                 source=SOURCE.format(".7.2, at its end"),
-            )  # fmt: skip
+            )

@@ -68,45 +68,74 @@ def _floors(entry: Floors, rng: np.random.Generator) -> Iterator[dict[str, Any]]
 
     known = entropy(topics, alpha)
     yield row(
-        "floors.entropy", "The mean entropy of a document's topics is ψ(Tα + 1) - ψ(α + 1): distance from an integral",
-        at, abs(topics * against_share(topics, alpha, plain) - known), "<=", 1e-8,
-    )  # fmt: skip
+        "floors.entropy",
+        "The mean entropy of a document's topics is ψ(Tα + 1) - ψ(α + 1): distance from an integral",
+        at,
+        abs(topics * against_share(topics, alpha, plain) - known),
+        "<=",
+        1e-8,
+    )
     per_document = special.entr(theta).sum(1)
     yield _sampled(
-        "floors.entropy-sampled",
-        "And from a mean over documents: standard errors",
-        sampled,
-        per_document,
-        known,
-        entry,
+        "floors.entropy-sampled", "And from a mean over documents: standard errors", sampled, per_document, known, entry
     )
     yield row(
-        "floors.mask", "The least cross-entropy at [MASK], with θ known, is E[H(θ)] + ln v, as computed "
-        "before, to the digits noted", at, known + math.log(v), "within", 3.1491, tolerance=5e-5,
-    )  # fmt: skip
+        "floors.mask",
+        "The least cross-entropy at [MASK], with θ known, is E[H(θ)] + ln v, as computed before, to the digits noted",
+        at,
+        known + math.log(v),
+        "within",
+        3.1491,
+        tolerance=5e-5,
+    )
     yield row(
-        "floors.uniform", "That of a uniform predictor is ln(Tv)", at, math.log(topics * v), "within", 4.605,
+        "floors.uniform",
+        "That of a uniform predictor is ln(Tv)",
+        at,
+        math.log(topics * v),
+        "within",
+        4.605,
         tolerance=5e-4,
-    )  # fmt: skip
+    )
     squares = (1 + alpha) / (1 + topics * alpha)
     yield row(
-        "floors.squared", "The least squared loss at [MASK] is 1 - E[Σθ²]/v, as computed before, to the "
-        "digits noted", at, 1 - squares / v, "within", 0.945, tolerance=5e-4,
-    )  # fmt: skip
+        "floors.squared",
+        "The least squared loss at [MASK] is 1 - E[Σθ²]/v, as computed before, to the digits noted",
+        at,
+        1 - squares / v,
+        "within",
+        0.945,
+        tolerance=5e-4,
+    )
     yield _sampled(
-        "floors.squares-sampled", "E[Σθ²] = (1 + α)/(1 + Tα) from a mean over documents: standard errors", sampled,
-        (theta**2).sum(1), squares, entry,
-    )  # fmt: skip
+        "floors.squares-sampled",
+        "E[Σθ²] = (1 + α)/(1 + Tα) from a mean over documents: standard errors",
+        sampled,
+        (theta**2).sum(1),
+        squares,
+        entry,
+    )
     copied = [all_positions(row_T, v, masking.keep, masking.random) for row_T in theta]
     exact = _expected(topics, v, alpha, masking.keep, masking.random)
     yield _sampled(
-        "floors.copy-sampled", "The least cross-entropy over all masked positions, by an integral over one share, from "
-        "a mean over documents: standard errors", sampled, np.array(copied), exact, entry,
-    )  # fmt: skip
+        "floors.copy-sampled",
+        "The least cross-entropy over all masked positions, by an integral over one share, from "
+        "a mean over documents: standard errors",
+        sampled,
+        np.array(copied),
+        exact,
+        entry,
+    )
     yield row(
-        "floors.all", "The least cross-entropy over all masked positions, which includes what kept words tell, as "
-        "computed before from samples", at, exact, "within", 2.895, tolerance=0.003,
-    )  # fmt: skip
+        "floors.all",
+        "The least cross-entropy over all masked positions, which includes what kept words tell, as "
+        "computed before from samples",
+        at,
+        exact,
+        "within",
+        2.895,
+        tolerance=0.003,
+    )
 
 
 def _sampled(
@@ -114,9 +143,8 @@ def _sampled(
 ) -> dict[str, Any]:
     z = abs(values_N.mean() - expected) / (values_N.std(ddof=1) / math.sqrt(len(values_N)))
     return row(
-        name, statement, size, float(z), "<=", entry.errors,
-        detail=f"{values_N.mean():.5f} against {expected:.5f}",
-    )  # fmt: skip
+        name, statement, size, float(z), "<=", entry.errors, detail=f"{values_N.mean():.5f} against {expected:.5f}"
+    )
 
 
 def all_positions(theta_T: np.ndarray, v: int, p_c: float, p_r: float) -> float:

@@ -41,10 +41,7 @@ def check(entry: Gradients, key: str, seed: int) -> pl.DataFrame:
     law = endless(known)
     batches = {
         "exact": (law, f"τ = {entry.chosen}, all {len(known.law_DxV)} documents"),
-        "batch": (
-            drawn(rng, entry),
-            f"{entry.documents} documents of {entry.shortest} to {entry.longest} words",
-        ),
+        "batch": (drawn(rng, entry), f"{entry.documents} documents of {entry.shortest} to {entry.longest} words"),
     }
     spec = one_layer.Spec(known.words + 1, known.words + 1, "one_hot", "trained", "trained", "none", 1.0, 1.0)
     starts = [
@@ -70,9 +67,7 @@ def endless(known: language.Population) -> Batch:
     labels_DxQxV[:, language.MASK] = law * (1 - masking.keep - masking.random)
     labels_DxQxV += masking.keep * law[:, :, None] * np.eye(V)  # no word of a document is the mask
     document, token = np.divmod(np.arange(len(law) * V), V)
-    counts, labels = (
-        torch.from_numpy(part)[None] for part in (known.masked_DxV, labels_DxQxV.reshape(-1, V))
-    )
+    counts, labels = (torch.from_numpy(part)[None] for part in (known.masked_DxV, labels_DxQxV.reshape(-1, V)))
     return counts, torch.from_numpy(document)[None], torch.from_numpy(token)[None], labels
 
 
@@ -80,13 +75,9 @@ def drawn(rng: np.random.Generator, entry: Gradients) -> Batch:
     """Return a batch of masked documents of section 2.1.5.1, Dirichlet mixtures of topics."""
     topics, words = entry.topics, entry.words
     made = language.mixed(rng, entry.documents, topics, words, entry.alpha, entry.shortest, entry.longest)
-    at, shown = language.masked(
-        rng, made.tokens, made.lengths, masking_of(entry), np.arange(1, topics * words + 1)
-    )
+    at, shown = language.masked(rng, made.tokens, made.lengths, masking_of(entry), np.arange(1, topics * words + 1))
     questions = language.questions(made, at, shown, topics, words, released=False)
-    counts, labels = (
-        torch.from_numpy(part.astype(float))[None] for part in (questions.counts, questions.labels)
-    )
+    counts, labels = (torch.from_numpy(part.astype(float))[None] for part in (questions.counts, questions.labels))
     return counts, torch.from_numpy(questions.document)[None], torch.from_numpy(questions.shown)[None], labels
 
 
@@ -112,13 +103,7 @@ def norms(spec: one_layer.Spec, start: Weights, eps: float, batch: Batch, loss: 
 
 
 def _scaled(
-    entry: Gradients,
-    spec: one_layer.Spec,
-    starts: list[Weights],
-    batch: Batch,
-    loss: str,
-    data: str,
-    size: str,
+    entry: Gradients, spec: one_layer.Spec, starts: list[Weights], batch: Batch, loss: str, data: str, size: str
 ) -> Iterator[dict[str, Any]]:
     """Yield slopes of norms in eps on log scales, the gradient of the key bias, and which gradient is the largest."""
     all_norms = [[norms(spec, start, eps, batch, loss) for eps in entry.sizes] for start in starts]
@@ -128,29 +113,46 @@ def _scaled(
         power = 0 if what == "values" else 2
         slopes = [slope(entry.sizes, [each[name] for each in one]) for one in all_norms]
         yield row(
-            f"{loss}-{data}.{what}", f"With {loss_name} the norm of the gradient of {what} goes as the power {power} "
-            "of eps: largest distance of the slope", at, largest(np.abs(np.array(slopes) - power)), "<=",
+            f"{loss}-{data}.{what}",
+            f"With {loss_name} the norm of the gradient of {what} goes as the power {power} "
+            "of eps: largest distance of the slope",
+            at,
+            largest(np.abs(np.array(slopes) - power)),
+            "<=",
             0.1 if power else 0.05,
             detail="norms " + ", ".join(f"{each[name]:.3g}" for each in all_norms[0]),
-        )  # fmt: skip
+        )
     yield row(
-        f"{loss}-{data}.key-bias", f"With {loss_name} the key bias has no gradient: its norm over that of values, "
-        "at most", at, largest(each["attn.b_K"] / each["attn.W_V"] for one in all_norms for each in one), "<=", 1e-8,
-        source=OWN_CHECK, part=TWO_WAYS,
-    )  # fmt: skip
+        f"{loss}-{data}.key-bias",
+        f"With {loss_name} the key bias has no gradient: its norm over that of values, at most",
+        at,
+        largest(each["attn.b_K"] / each["attn.W_V"] for one in all_norms for each in one),
+        "<=",
+        1e-8,
+        source=OWN_CHECK,
+        part=TWO_WAYS,
+    )
     yield row(
-        f"{loss}-{data}.order", f"With {loss_name} the gradient of values is larger than those of keys and queries: "
-        "largest ratio of theirs to it", at,
+        f"{loss}-{data}.order",
+        f"With {loss_name} the gradient of values is larger than those of keys and queries: "
+        "largest ratio of theirs to it",
+        at,
         largest(
             each[other] / each["attn.W_V"] for one in all_norms for each in one for other in ("attn.W_K", "attn.W_Q")
-        ), "<=", 0.01,
-    )  # fmt: skip
+        ),
+        "<=",
+        0.01,
+    )
 
 
 def _checked(
-    entry: Gradients, spec: one_layer.Spec, starts: list[Weights], known: language.Population, loss: str,
+    entry: Gradients,
+    spec: one_layer.Spec,
+    starts: list[Weights],
+    known: language.Population,
+    loss: str,
     rng: np.random.Generator,
-) -> Iterator[dict[str, Any]]:  # fmt: skip
+) -> Iterator[dict[str, Any]]:
     """Yield the exact gradients by other ways: a closed form at zero, and differences of the loss."""
     batch, loss_name = endless(known), LOSSES[loss]
     x, p = known.masked_DxV, known.law_DxV
@@ -160,25 +162,34 @@ def _checked(
     eps = min(entry.sizes)
     bare = [norms(spec, start, eps, batch, loss)["attn.W_V"] for start in starts]
     yield row(
-        f"{loss}-exact.limit", f"With {loss_name} the gradient of values at the smallest eps is that at zero in closed "
-        "form: largest relative distance", f"eps {eps:g}, {len(starts)} starts",
-        largest(np.abs(np.array(bare) / limit - 1)), "<=", 0.01, source=OWN_CHECK, detail=f"{limit:.5g}",
+        f"{loss}-exact.limit",
+        f"With {loss_name} the gradient of values at the smallest eps is that at zero in closed "
+        "form: largest relative distance",
+        f"eps {eps:g}, {len(starts)} starts",
+        largest(np.abs(np.array(bare) / limit - 1)),
+        "<=",
+        0.01,
+        source=OWN_CHECK,
+        detail=f"{limit:.5g}",
         part=TWO_WAYS,
-    )  # fmt: skip
+    )
     start = {name: value * 0.3 for name, value in starts[0].items()}
     off = []
     for name in ("attn.W_K", "attn.W_Q", "attn.W_V", "attn.b_Q", "attn.b_V"):
         way = torch.from_numpy(rng.normal(size=tuple(start[name].shape)))
-        values = [
-            float(_loss(spec, start | {name: start[name] + step * way}, batch, loss))
-            for step in (1e-5, -1e-5)
-        ]
+        values = [float(_loss(spec, start | {name: start[name] + step * way}, batch, loss)) for step in (1e-5, -1e-5)]
         leaf = start[name].clone().requires_grad_()
         (gradient,) = torch.autograd.grad(_loss(spec, start | {name: leaf}, batch, loss), leaf)
         exact = float((gradient * way).sum())
         off.append(abs((values[0] - values[1]) / 2e-5 - exact) / (abs(exact) + 1e-6))
     yield row(
-        f"{loss}-exact.differences", f"With {loss_name} gradients are those of differences of the loss along random "
-        "directions: largest relative distance", "eps 0.3", largest(off), "<=", 1e-3, source=OWN_CHECK,
+        f"{loss}-exact.differences",
+        f"With {loss_name} gradients are those of differences of the loss along random "
+        "directions: largest relative distance",
+        "eps 0.3",
+        largest(off),
+        "<=",
+        1e-3,
+        source=OWN_CHECK,
         part=TWO_WAYS,
-    )  # fmt: skip
+    )

@@ -34,18 +34,26 @@ def _exact(entry: MaskedShares) -> Iterator[dict[str, Any]]:
         exact = language.Population(topics, v, tau, masking_of(entry)).exact(Fraction)
         total = exact.masking.hidden + tau * v * exact.present + (topics - tau) * v * exact.absent
         yield row(
-            f"masking.total.{name}", "Shares of all ids after masking add up to 1, in fractions: distance", words,
-            float(abs(total - 1)), "<=", 0,
-        )  # fmt: skip
+            f"masking.total.{name}",
+            "Shares of all ids after masking add up to 1, in fractions: distance",
+            words,
+            float(abs(total - 1)),
+            "<=",
+            0,
+        )
         known = language.Population(topics, v, tau, masking_of(entry))
         masks, before = known.masking, known.law_DxV
         # Case by case: not selected; selected, and kept or replaced.
         after = before * (1 - masks.mask) + masks.mask * (masks.keep * before + masks.random / known.words)
         after[:, 0] = masks.mask * (1 - masks.keep - masks.random)
         yield row(
-            f"masking.cases.{name}", "They are those of the cases of a position, one by one: largest distance",
-            f"{words}, all {len(before)} documents", largest(np.abs(after - known.masked_DxV)), "<=", 1e-15,
-        )  # fmt: skip
+            f"masking.cases.{name}",
+            "They are those of the cases of a position, one by one: largest distance",
+            f"{words}, all {len(before)} documents",
+            largest(np.abs(after - known.masked_DxV)),
+            "<=",
+            1e-15,
+        )
 
 
 def _sampled(entry: MaskedShares, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -59,20 +67,29 @@ def _sampled(entry: MaskedShares, rng: np.random.Generator) -> Iterator[dict[str
     chance = _chances(known, document, known.masking.a)
     z = (counts - chance.sum(1)) / np.sqrt((chance * (1 - chance)).sum(1))
     yield row(
-        "masking.sampled", "A long document that is masked at random has these shares: largest distance in standard "
-        "errors", size, largest(np.abs(z)), "<=", entry.errors,
-    )  # fmt: skip
+        "masking.sampled",
+        "A long document that is masked at random has these shares: largest distance in standard errors",
+        size,
+        largest(np.abs(z)),
+        "<=",
+        entry.errors,
+    )
     # The same for all its words together, so that a wrong law shows.
     for name, claim, comparison, lost in (
         ("together", "Its words together have their share", "<=", known.masking.a),
         ("control", "If selected positions never kept their word, they would not", ">=", known.masking.mask),
-    ):  # fmt: skip
+    ):
         own = _chances(known, document, lost)[1 : tau * v + 1].sum(0)
         off = (counts[1 : tau * v + 1].sum() - own.sum()) / np.sqrt((own * (1 - own)).sum())
         yield row(
-            f"masking.{name}", f"{claim}: distance in standard errors", size, abs(float(off)), comparison, entry.errors,
+            f"masking.{name}",
+            f"{claim}: distance in standard errors",
+            size,
+            abs(float(off)),
+            comparison,
+            entry.errors,
             source=HERE if name == "together" else CONTROL,
-        )  # fmt: skip
+        )
 
 
 def _chances(known: language.Population, document_N: np.ndarray, lost: float) -> np.ndarray:
@@ -91,8 +108,13 @@ def _indices(entry: MaskedShares) -> Iterator[dict[str, Any]]:
         ]  # Definition 2.1.1: topic(i) = ceil(i / v)
         last = "T v + 1" if more else "T v"
         yield row(
-            f"indices.{form}", f"The last index is {last}; its topic by Definition 2.1.1, beyond T: "
-            + ("least excess" if more else "largest excess"), f"{len(over)} sizes", min(over) if more else max(over),
-            comparison, more, **slip("indices", form),
+            f"indices.{form}",
+            f"The last index is {last}; its topic by Definition 2.1.1, beyond T: "
+            + ("least excess" if more else "largest excess"),
+            f"{len(over)} sizes",
+            min(over) if more else max(over),
+            comparison,
+            more,
+            **slip("indices", form),
             source=SOURCE.format(".7.1, after equation 2.9, and .7.7"),
-        )  # fmt: skip
+        )

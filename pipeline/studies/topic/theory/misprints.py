@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 HERE = SOURCE.format("")
 # Rows of Table 2.1: attention to the same word, to other words of its topic, and to words of other topics.
 TABLE = {
-    "Adam 0.003": (0.00759, 0.0108, 0.00689), "Adam 0.01": (0.00811, 0.010, 0.00707),
-    "Adam 0.03": (0.00453, 0.0116, 0.00665), "SGD 0.01": (0.0105, 0.0106, 0.00673),
+    "Adam 0.003": (0.00759, 0.0108, 0.00689),
+    "Adam 0.01": (0.00811, 0.010, 0.00707),
+    "Adam 0.03": (0.00453, 0.0116, 0.00665),
+    "SGD 0.01": (0.0105, 0.0106, 0.00673),
     "SGD 0.03": (0.0140, 0.0103, 0.00641),
-}  # fmt: skip
+}
 EPSILON = 1e-12  # of a normalisation, as BERT has it
 
 
@@ -34,10 +36,14 @@ def check(entry: Misprints, key: str, seed: int) -> pl.DataFrame:
     rng = stream(seed, entry.study, key)
     masking = masking_of(entry)
     made = [
-        *_softmax(entry, rng), *_places(masking),
-        *judged("1", "constants of Theorem 2.1.3", _constants(entry)), *_simplified(masking, rng),
-        *_combination(entry, masking), *_caption(), *_released(),
-    ]  # fmt: skip
+        *_softmax(entry, rng),
+        *_places(masking),
+        *judged("1", "constants of Theorem 2.1.3", _constants(entry)),
+        *_simplified(masking, rng),
+        *_combination(entry, masking),
+        *_caption(),
+        *_released(),
+    ]
     return theory.rows(entry.study, key, HERE, made)
 
 
@@ -48,12 +54,16 @@ def _softmax(entry: Misprints, rng: np.random.Generator) -> Iterator[dict[str, A
         index = "second" if axis == 2 else "first"
         off = np.abs((scores / scores.sum(axis, keepdims=True)).sum(1) - 1).max(1)
         yield row(
-            f"softmax.{form}", f"With the softmax normalised over the {index} index, columns of attention add up to 1: "
+            f"softmax.{form}",
+            f"With the softmax normalised over the {index} index, columns of attention add up to 1: "
             + ("smallest of the largest distances" if axis == 2 else "largest distance"),
-            f"{entry.draws} random score matrices of 7 positions", smallest(off) if axis == 2 else largest(off),
-            comparison, bound, **slip("softmax", form),
+            f"{entry.draws} random score matrices of 7 positions",
+            smallest(off) if axis == 2 else largest(off),
+            comparison,
+            bound,
+            **slip("softmax", form),
             source=SOURCE.format(".1, before equation 2.5, and .6.1"),
-        )  # fmt: skip
+        )
 
 
 def _places(masking: Masking) -> Iterator[dict[str, Any]]:
@@ -74,16 +84,19 @@ def _places(masking: Masking) -> Iterator[dict[str, Any]]:
         for form, query in (("printed", j + 1), ("corrected", word)):
             for i in range(1, known.words + 1):
                 weight = beta if i == query else alpha if topic[i] == topic[word] else 1.0
-                off[form].append(
-                    abs(share[i] * len(document) * weight / weights_NxN[:, j].sum() - shown_VxN[i, j])
-                )
+                off[form].append(abs(share[i] * len(document) * weight / weights_NxN[:, j].sum() - shown_VxN[i, j]))
     for form, comparison, bound in (("printed", ">=", 0.01), ("corrected", "<=", 1e-12)):
         case = "i = j, a word and a position," if form == "printed" else "the word at position j being i"
         yield row(
-            f"equation-2.20.{form}", f"With {case} as the case of the same word, (2.20) gives what a position attends "
-            "to: largest distance", "a document of 9 positions", largest(off[form]), comparison, bound,
-            **slip("equation-2.20", form), source=SOURCE.format(".7.6, equation 2.20"),
-        )  # fmt: skip
+            f"equation-2.20.{form}",
+            f"With {case} as the case of the same word, (2.20) gives what a position attends to: largest distance",
+            "a document of 9 positions",
+            largest(off[form]),
+            comparison,
+            bound,
+            **slip("equation-2.20", form),
+            source=SOURCE.format(".7.6, equation 2.20"),
+        )
 
 
 def _constants(entry: Misprints) -> Iterator[dict[str, Any]]:
@@ -104,30 +117,58 @@ def _constants(entry: Misprints) -> Iterator[dict[str, Any]]:
         reached.append((2 / (1 + (1 + c_4 * rho) / printed) < 2 - c_4) == (a < 0.2))
     size = f"{len(maskings)} maskings"
     yield row(
-        "lambda-1.printed", "The printed λ₁ is the constant c₅ with which the proof ends: smallest ratio of the two",
-        size, smallest(ratios), ">=", 1.1, source=where, **slip("lambda-1", "printed"),
+        "lambda-1.printed",
+        "The printed λ₁ is the constant c₅ with which the proof ends: smallest ratio of the two",
+        size,
+        smallest(ratios),
+        ">=",
+        1.1,
+        source=where,
+        **slip("lambda-1", "printed"),
         detail=f"{ratios[0]:.4f} with the masking of the source",
-    )  # fmt: skip
+    )
     yield row(
-        "lambda-1.corrected", "c₅ is (1 - a + ρ)(1 - 2a)/(2(1 - a)) with a = (1 - p_c) p_m and ρ = p_m p_r: largest "
-        "distance", size, largest(distances), "<=", 1e-14, source=where, **slip("lambda-1", "corrected"),
-    )  # fmt: skip
+        "lambda-1.corrected",
+        "c₅ is (1 - a + ρ)(1 - 2a)/(2(1 - a)) with a = (1 - p_c) p_m and ρ = p_m p_r: largest distance",
+        size,
+        largest(distances),
+        "<=",
+        1e-14,
+        source=where,
+        **slip("lambda-1", "corrected"),
+    )
     yield row(
-        "lambda-1.swapped", "The printed λ₁ is what 2 - 1/c₄ in place of (2 - c₄)/c₄ gives: largest distance", size,
-        largest(swapped), "<=", 1e-14, source=OWN_CHECK,
-    )  # fmt: skip
-    yield row(
-        "lambda-1.reached", "The proof's comparison of (2.28) with (2.30) reaches up to the printed λ₁ exactly where "
-        "a < 0.2: maskings for which it is otherwise", size, exceptions(np.logical_not(reached)), "<=", 0,
+        "lambda-1.swapped",
+        "The printed λ₁ is what 2 - 1/c₄ in place of (2 - c₄)/c₄ gives: largest distance",
+        size,
+        largest(swapped),
+        "<=",
+        1e-14,
         source=OWN_CHECK,
-    )  # fmt: skip
+    )
+    yield row(
+        "lambda-1.reached",
+        "The proof's comparison of (2.28) with (2.30) reaches up to the printed λ₁ exactly where "
+        "a < 0.2: maskings for which it is otherwise",
+        size,
+        exceptions(np.logical_not(reached)),
+        "<=",
+        0,
+        source=OWN_CHECK,
+    )
     grid = np.linspace(1e-3, 0.4999, 60)
     needed = [(1 / (1 - (1 - p_c) * p_m) + 1) ** 2 + 1 for p_m in grid for p_c in grid]
     yield row(
-        "assumption.v", "Ten words in a topic are enough for Assumption 2.1.3, v > (c₄ + 1)² + 1, wherever p_m and p_c "
-        "are below one half: largest right side", f"{len(needed)} maskings", largest(needed), "<=", 10,
-        source=SOURCE.format(".4.3, Assumptions 2.1.3 and 2.1.4"), part="Assumption 2.1.3",
-    )  # fmt: skip
+        "assumption.v",
+        "Ten words in a topic are enough for Assumption 2.1.3, v > (c₄ + 1)² + 1, wherever p_m and p_c "
+        "are below one half: largest right side",
+        f"{len(needed)} maskings",
+        largest(needed),
+        "<=",
+        10,
+        source=SOURCE.format(".4.3, Assumptions 2.1.3 and 2.1.4"),
+        part="Assumption 2.1.3",
+    )
 
 
 def _simplified(masking: Masking, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -157,23 +198,34 @@ def _simplified(masking: Masking, rng: np.random.Generator) -> Iterator[dict[str
             factor = "without the factor v" if form == "printed" else "with the factor v"
             ends = smallest if form == "printed" else largest
             yield row(
-                f"equation-2.26.{form}.{v}", f"Case 3 of the proof tends to (2.26) {factor} on its last square: "
-                f"{'smallest' if form == 'printed' else 'largest'} distance", size, ends(off[form]), comparison, bound,
+                f"equation-2.26.{form}.{v}",
+                f"Case 3 of the proof tends to (2.26) {factor} on its last square: "
+                f"{'smallest' if form == 'printed' else 'largest'} distance",
+                size,
+                ends(off[form]),
+                comparison,
+                bound,
                 **slip("equation-2.26", form),
                 source=SOURCE.format(".7.7, equations 2.26 and 2.27"),
-            )  # fmt: skip
+            )
         # The comparison of (2.28) with (2.30).
         c_5 = (1 + c_4 * rho) * (2 - c_4) / (2 * c_4)
         for form, fraction, comparison in (
-            ("printed", c_4 / (1 + c_4 * rho), "<="), ("corrected", (1 + c_4 * rho) / c_5, ">=")
-        ):  # fmt: skip
+            ("printed", c_4 / (1 + c_4 * rho), "<="),
+            ("corrected", (1 + c_4 * rho) / c_5, ">="),
+        ):
             lead = (1 - c_4 / (v * (1 + fraction))) ** 2 - (1 - c_4 * (2 - c_4) / v)
             term = "c₄/(1 + c₄ρ)" if form == "printed" else "(1 + c₄ρ)/c₅, as (2.28) has it"
             yield row(
-                f"comparison.{form}.{v}", f"With the inner fraction {term}, the bound on Case 1 exceeds (2.30): lead",
-                f"v = {v}", lead, comparison, 0 if form == "printed" else 1e-6,
-                **slip("comparison", form), source=SOURCE.format(".7.7, comparing the cases"),
-            )  # fmt: skip
+                f"comparison.{form}.{v}",
+                f"With the inner fraction {term}, the bound on Case 1 exceeds (2.30): lead",
+                f"v = {v}",
+                lead,
+                comparison,
+                0 if form == "printed" else 1e-6,
+                **slip("comparison", form),
+                source=SOURCE.format(".7.7, comparing the cases"),
+            )
 
 
 def _combination(entry: Misprints, masking: Masking) -> Iterator[dict[str, Any]]:
@@ -193,11 +245,16 @@ def _combination(entry: Misprints, masking: Masking) -> Iterator[dict[str, Any]]
         term = "p₁γv" if form == "printed" else "p₂γv"
         ends = smallest if form == "printed" else largest
         yield row(
-            f"combination.{form}", f"Where the cases are combined, attention of a query of an absent topic adds up to "
+            f"combination.{form}",
+            f"Where the cases are combined, attention of a query of an absent topic adds up to "
             f"{term} and more: {'smallest' if form == 'printed' else 'largest'} relative distance",
-            f"{len(off[form])} settings", ends(off[form]), comparison, bound,
-            **slip("combination", form), source=SOURCE.format(".7.7, combining the cases"),
-        )  # fmt: skip
+            f"{len(off[form])} settings",
+            ends(off[form]),
+            comparison,
+            bound,
+            **slip("combination", form),
+            source=SOURCE.format(".7.7, combining the cases"),
+        )
 
 
 def _caption() -> Iterator[dict[str, Any]]:
@@ -207,11 +264,17 @@ def _caption() -> Iterator[dict[str, Any]]:
     for form, count, what, comparison, bound in (
         ("printed", first, "the same word is above that to other words of its topic", "<=", 2),
         ("corrected", second, "other words of the topic is above that to other topics", ">=", 5),
-    ):  # fmt: skip
+    ):
         yield row(
-            f"table-2.1.{form}", f"Printed rows of five in which attention to {what}", f"{len(TABLE)} rows", count,
-            comparison, bound, **slip("table-2.1", form), source=SOURCE.format(".5.3, Table 2.1"),
-        )  # fmt: skip
+            f"table-2.1.{form}",
+            f"Printed rows of five in which attention to {what}",
+            f"{len(TABLE)} rows",
+            count,
+            comparison,
+            bound,
+            **slip("table-2.1", form),
+            source=SOURCE.format(".5.3, Table 2.1"),
+        )
 
 
 def _released() -> Iterator[dict[str, Any]]:
@@ -224,11 +287,21 @@ def _released() -> Iterator[dict[str, Any]]:
     entry = math.sqrt(ids - 1)
     for form, what, measured, comparison, bound in (
         ("printed", "is one-hot: smallest distance of its own entry from 1", smallest(np.abs(own - 1)), ">=", 1.0),
-        ("corrected", "has an own entry of √103 and others of -1/√103: largest distance",
-         largest(np.abs(own - entry), np.abs(others + 1 / entry)), "<=", 1e-8),
-    ):  # fmt: skip
+        (
+            "corrected",
+            "has an own entry of √103 and others of -1/√103: largest distance",
+            largest(np.abs(own - entry), np.abs(others + 1 / entry)),
+            "<=",
+            1e-8,
+        ),
+    ):
         yield row(
-            f"normalised-embeddings.{form}", "What the released attention reads of a word (gain 1, no bias, no type "
-            f"embedding) {what}", f"{ids} ids", measured, comparison, bound,
-            **slip("normalised-embeddings", form), source=SOURCE.format(".5, the model, and the released code"),
-        )  # fmt: skip
+            f"normalised-embeddings.{form}",
+            f"What the released attention reads of a word (gain 1, no bias, no type embedding) {what}",
+            f"{ids} ids",
+            measured,
+            comparison,
+            bound,
+            **slip("normalised-embeddings", form),
+            source=SOURCE.format(".5, the model, and the released code"),
+        )

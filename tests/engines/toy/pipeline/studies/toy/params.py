@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.params import (
-    DatasetEntry,
-    ExperimentEntry,
-    LabelsEntry,
-    Positive,
-    RunEntry,
-    Strict,
-    TheoryEntry,
-)
+from pipeline.params import DatasetEntry, ExperimentEntry, LabelsEntry, Positive, RunEntry, Strict, TheoryEntry
 
 
 class Numbers(DatasetEntry):
