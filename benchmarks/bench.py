@@ -35,13 +35,13 @@ import scale  # noqa: E402
 from pipeline import params  # noqa: E402
 from pipeline.kit.streams import stream  # noqa: E402
 from pipeline.languages import dyck, exponential_families  # noqa: E402
-from pipeline.models.log_ratio import exponential_family as log_ratio  # noqa: E402
 from pipeline.models.transformer import decoder as transformer  # noqa: E402
-from pipeline.models.transformer import pruning  # noqa: E402
 from pipeline.studies.dyck import datasets, runs  # noqa: E402
+from pipeline.studies.dyck.exact import pruning  # noqa: E402
 from pipeline.studies.flipflop import datasets as flipflop_datasets  # noqa: E402
 from pipeline.studies.flipflop import runs as flipflop_runs  # noqa: E402
-from pipeline.training import core, ensemble  # noqa: E402
+from pipeline.studies.nce.exact import exponential_family as log_ratio  # noqa: E402
+from pipeline.training import core, ensemble, jobs  # noqa: E402
 from pipeline.training.fresh import TOGETHER  # noqa: E402
 
 K, DEPTH, Q = 2, 4, 0.5
@@ -139,7 +139,7 @@ def sampling() -> list[Row]:
 # --- training --------------------------------------------------------------------------------------------
 
 
-def job(folder: Path, prefixes: bool) -> core.TrainingJob:
+def job(folder: Path, prefixes: bool) -> jobs.TrainingJob:
     """Return a job of M1 at the published batch of 100, one replica, on complete strings or prefixes of length 28."""
     loaded = params.load(ROOT, "paper")
     dataset = "dyck-train-prefix" if prefixes else "dyck-train-complete"
@@ -149,10 +149,10 @@ def job(folder: Path, prefixes: bool) -> core.TrainingJob:
     header, data, table = runs.prepare(entry, frame, loaded.seed)
     path = folder / f"{prefixes}.safetensors"
     ensemble.write_job(path, header, data, table)
-    return core.TrainingJob(path)
+    return jobs.TrainingJob(path)
 
 
-def plain_gpt2(job: core.TrainingJob) -> Callable[[int], None]:
+def plain_gpt2(job: jobs.TrainingJob) -> Callable[[int], None]:
     """Return a step of the plainest loop: transformers' GPT-2 of equal shape, padded batches, torch's Adam."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -188,9 +188,9 @@ def plain_gpt2(job: core.TrainingJob) -> Callable[[int], None]:
     return step
 
 
-def our_step(job: core.TrainingJob) -> Callable[[int], None]:
+def our_step(job: jobs.TrainingJob) -> Callable[[int], None]:
     """Return one step of our trainer, batch preparation included."""
-    state = core.State.fresh(job, job.initial([0]))
+    state = jobs.State.fresh(job, job.initial([0]))
     table, rate = torch.from_numpy(job.table), torch.full((1, 1), 3e-3)
 
     def step(index: int) -> None:
@@ -214,7 +214,7 @@ def _seconds(action: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def model_flops(job: core.TrainingJob) -> float:
+def model_flops(job: jobs.TrainingJob) -> float:
     """Return the FLOP of one step of the plain algorithm on the tokens without padding: 3 x forward."""
     lengths = job.objective.data["lengths"][0].astype(float)
     weights = sum(int(np.prod(shape)) for name, shape in job.shapes.items() if len(shape) == 2)
@@ -257,7 +257,7 @@ SMALL_BATCHES = ("flipflop-standin-32",)  # at quick, where 8 stories make a ste
 FRESH_AT_MOST = 0.05
 
 
-def fresh_job(folder: Path, run: str, scale: str) -> core.TrainingJob:
+def fresh_job(folder: Path, run: str, scale: str) -> jobs.TrainingJob:
     """Return the training job of a run of the flip-flop study, with few sequences to evaluate on."""
     loaded = params.load(ROOT, scale)
     entry = loaded.members("runs")[run]
@@ -266,7 +266,7 @@ def fresh_job(folder: Path, run: str, scale: str) -> core.TrainingJob:
     frame, _ = flipflop_datasets.generate(source.model_copy(update={"sets": few}), entry.dataset, loaded.seed)
     path = folder / f"{run}.safetensors"
     ensemble.write_job(path, *flipflop_runs.prepare(entry, frame, loaded.seed))
-    return core.TrainingJob(path)
+    return jobs.TrainingJob(path)
 
 
 def fresh(folder: Path, scale: str = "quick", runs: Iterable[str] = FRESH, blocks: int = 8) -> list[Row]:
@@ -278,7 +278,7 @@ def fresh(folder: Path, scale: str = "quick", runs: Iterable[str] = FRESH, block
     for run in runs:
         job = fresh_job(folder, run, scale)
         company = list(range(min(job.objective.side_by_side, len(job.header.corpus))))
-        state = core.State.fresh(job, job.initial(company))
+        state = jobs.State.fresh(job, job.initial(company))
         table, rate = torch.from_numpy(job.table), torch.full((len(company), 1), 3e-4)
         drawing, learning = np.zeros((2, 1 + blocks, TOGETHER))
         for block, index in np.ndindex(drawing.shape):

@@ -64,8 +64,6 @@ OF_REPORT = (
     "pipeline/studies",
     "pipeline/training",
     "schemas",
-    "pipeline/store/paths.py",
-    "pipeline/steps/report.py",
 )
 # Modules that parameters name: a field of the entries that say which.
 _BY_FIELD = {

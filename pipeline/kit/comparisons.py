@@ -53,7 +53,7 @@ _OF_SHARES = (SHARE, SHARE_DIFFERENCE)
 
 @dataclass(frozen=True)
 class Arm:
-    """One side of a comparison: what it is called in words, and the runs (members of ``params/<study>.yaml``) whose
+    """One side of a comparison: what it is called in words, and the runs (members of ``params/<study>/``) whose
     models stand in it. Models ``elsewhere`` are of no run: somebody names the folder that has them, or does not."""
 
     name: str

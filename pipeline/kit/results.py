@@ -18,7 +18,7 @@ from schemas.theory import Theory
 class Context:
     """What every step on results knows: its study, its settings and where its random streams start.
 
-    ``entry`` is the experiment's entry of ``params/<study>.yaml``, with the fields of its own; ``settings`` are those
+    ``entry`` is the experiment's entry of ``params/<study>/``, with the fields of its own; ``settings`` are those
     that all experiments of the study share (section ``analysis``) or, for claims, the section ``claims``.
     """
 

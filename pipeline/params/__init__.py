@@ -65,7 +65,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 GRAPH = "params/graph.json"  # what follows from the other files, for DVC (`pipeline.engine.graph`)
 
 # The same at every scale: the graph names code and files by them, in experiments by their lists as well.
-NAMES = ("language", "model", "objective", "dataset", "teacher", "module", "family")
+NAMES = ("language", "model", "objective", "dataset", "teacher", "module")
 FIXED = ("language", "model", "objective")  # the same in all variants of an entry, too
 LISTS = ("runs", "datasets", "theory", "beside", "tables", "figures")
 
@@ -325,8 +325,6 @@ class _CrossCheck:
         for key, group in self.params.of_study("runs", self.study).items():
             self._run(key, group)
         for key, check in self.params.of_study("theory", self.study).items():
-            self._module(f"theory.{key}.language", check.language, "pipeline/languages")
-            self._module(f"theory.{key}.model", check.model, "pipeline/models")
             self._module(f"theory.{key}.module", check.module, f"pipeline/studies/{self.study}/theory")
         for key, experiment in self.params.of_study("experiments", self.study).items():
             self._experiment(key, experiment)
@@ -395,13 +393,6 @@ class _CrossCheck:
 
     def _experiment(self, key: str, experiment: Any) -> None:
         path = f"experiments.{key}"
-        self._module(f"{path}.language", experiment.language, "pipeline/languages")
-        if not (ROOT / "pipeline/models" / experiment.family).is_dir():
-            families = [p.name for p in (ROOT / "pipeline/models").glob("[a-z]*/")]
-            self.file.refuse(
-                f"{path}.family",
-                f"there is no folder pipeline/models/{experiment.family}{nearest(experiment.family, families)}",
-            )
         for part, made in (("analysis", experiment.tables), ("figures", experiment.figures)):
             if made:
                 self._module(f"{path}.module", experiment.module, f"pipeline/studies/{self.study}/{part}")

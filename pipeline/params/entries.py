@@ -125,8 +125,6 @@ class TheoryEntry(Strict):
     """What every theory check names; a study adds its sizes."""
 
     study: Id = Field(description="filled in from the name of the folder")
-    language: Module
-    model: ModelName = Field(description="family and module of pipeline/models/ that its constructions run on")
     module: Module = Field(description="the module of pipeline/studies/<study>/theory/")
 
 
@@ -135,8 +133,6 @@ class ExperimentEntry(Strict):
 
     study: Id = Field(description="filled in from the name of the folder")
     module: Module = Field(description="the module of the study's analysis/ and figures/")
-    language: Module = Field(description="the module of pipeline/languages/ that its analysis uses")
-    family: Module = Field(description="the folder of pipeline/models/ that its analysis uses")
     runs: list[Id] = Field(description="entries of runs whose models are analysed")
     datasets: list[Id] = Field(description="entries of datasets that the analysis reads")
     theory: list[Id] = Field(description="theory entries that the figures read")

@@ -36,7 +36,7 @@ def run(job: Job) -> None:
         if name not in results or name not in schemas:
             known = ", ".join(sorted(set(results) & set(schemas)))
             raise SandglassError(
-                f"params/{job.study}.yaml: experiments.{job.id}.tables: no table {name!r}; known: {known}"
+                f"params/{job.study}/experiments.yaml: {job.id}.tables: no table {name!r}; known: {known}"
             )
     for name, frame in finished({name: results[name] for name in job.entry.tables}, schemas, context).items():
         path = job.out(paths.table_path(job.study, job.id, name))

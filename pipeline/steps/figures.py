@@ -28,7 +28,7 @@ def run(job: Job) -> None:
         draw = getattr(module, name, None)
         if draw is None:
             raise SandglassError(
-                f"params/{job.study}.yaml: experiments.{job.id}.figures: no function {name} in {module.__name__}"
+                f"params/{job.study}/experiments.yaml: {job.id}.figures: no function {name} in {module.__name__}"
             )
         title = name.replace("_", " ").capitalize()
         # Altair would check each part of a chart when it is made, and all of them again when the chart is written.

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.store import checkpoints, paths, tables
-from pipeline.training import core, ensemble
+from pipeline.training import core, ensemble, jobs
 from schemas.curves import Curves
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _train(job: Job, work: Path, files: list[Path]) -> list[ensemble.Trained]:
     device = ensemble.pick_device(job.device)
     job.notes["device"] = device
 
-    def publish_curves(jobs: list[core.TrainingJob]) -> None:
+    def publish_curves(jobs: list[jobs.TrainingJob]) -> None:
         """Write the curves so far, for whoever watches: ``.work/<study>/<run>/curves.parquet``."""
         curves = [frame for training in jobs if (frame := _curves_so_far(training)).height]
         if curves:
@@ -110,7 +110,7 @@ def _curve_table(run: str, replicas: Any, steps: np.ndarray, curves: dict[str, n
     )
 
 
-def _curves_so_far(training: core.TrainingJob) -> pl.DataFrame:
+def _curves_so_far(training: jobs.TrainingJob) -> pl.DataFrame:
     """Return the curves that the checkpoints of a job's chunks hold; empty before the first."""
     steps, frames, run = ensemble.logged_steps(training.header), [], training.path.parent.name
     for path in sorted(training.folder.glob("*.safetensors")):

@@ -6,13 +6,15 @@ machine.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError
@@ -28,6 +30,7 @@ S = TypeVar("S")
 
 # The digest of the file with this in its place: it covers every other byte.
 _BLANK = "0" * 64
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -67,15 +70,18 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
     Raises SandglassError if it is missing or has lost or changed a single bit.
     """
-    if not path.is_file():
-        raise SandglassError(f"checkpoint {path} is missing; make it with: snakemake {path}")
-    try:
-        return _open(path.read_bytes())
-    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise SandglassError(
-            f"checkpoint {path} is truncated or damaged ({reason}); delete it and run snakemake again"
-        ) from None
+    with _told(path):
+        content = path.read_bytes()
+        return decode(content), _checked(io.BytesIO(content))
+
+
+def header(path: Path) -> dict[str, Any]:
+    """Return the header alone; the arrays are read for the checksum, piece by piece, and not held.
+
+    Raises SandglassError if the file is missing or has lost or changed a single bit.
+    """
+    with _told(path), path.open("rb") as file:
+        return _checked(file)
 
 
 def load(path: Path, spec_class: Callable[..., S], shapes: Callable[[S], Mapping[str, tuple[int, ...]]]) -> Ensemble[S]:
@@ -105,10 +111,27 @@ def check_shapes(path: Path, arrays: Mapping[str, np.ndarray], shapes: Mapping[s
             raise SandglassError(f"checkpoint {path}: {name} has shape {stored_shape}, its header says {shape}")
 
 
-def _open(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    size = int.from_bytes(content[:8], "little")
-    metadata = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["sandglass"])
-    blank = content.replace(metadata["sha256"].encode(), _BLANK.encode(), 1)
-    if hashlib.sha256(blank).hexdigest() != metadata["sha256"]:
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    if not path.is_file():
+        raise SandglassError(f"checkpoint {path} is missing; make it with: snakemake {path}")
+    try:
+        yield
+    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise SandglassError(
+            f"checkpoint {path} is truncated or damaged ({reason}); delete it and run snakemake again"
+        ) from None
+
+
+def _checked(file: BinaryIO) -> dict[str, Any]:
+    """Return the header of an open file, read to its end, whose checksum matches."""
+    size = file.read(8)
+    head = file.read(int.from_bytes(size, "little"))
+    metadata = json.loads(json.loads(head)["__metadata__"]["sandglass"])
+    digest = hashlib.sha256(size + head.replace(metadata["sha256"].encode(), _BLANK.encode(), 1))
+    while piece := file.read(_PIECE):
+        digest.update(piece)
+    if digest.hexdigest() != metadata["sha256"]:
         raise ValueError("its checksum does not match")
-    return decode(content), json.loads(metadata["header"])
+    return dict(json.loads(metadata["header"]))

@@ -1,6 +1,6 @@
 """Where each result lies, relative to the root of the repository: ``data/<kind>/<study>/<id>/…``.
 
-``entry`` is an id of ``params/<study>.yaml``; ``member`` is one of its variants, or the same id where it has none.
+``entry`` is an id of ``params/<study>/``; ``member`` is one of its variants, or the same id where it has none.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ import numpy as np
 
 from pipeline.errors import SandglassError
 from pipeline.store import checkpoints
-from pipeline.training.core import Header, TrainingJob, average_name, chunk_name, snapshot_name
+from pipeline.training.core import chunk_name
+from pipeline.training.jobs import Header, TrainingJob, average_name, snapshot_name
 
 LINE_SECONDS = 10.0
 

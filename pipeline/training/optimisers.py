@@ -7,17 +7,11 @@ divided by its norm.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from pipeline.training.core import Header, State
-
-# What an optimiser remembers, and the metrics that it adds.
-MOMENTS = {"adam": ("mean", "square"), "adamw": ("mean", "square"), "sgd": (), "normalised_sgd": ()}
-METRICS = {"sgd": ("gradient_norm",), "normalised_sgd": ("gradient_norm", "skipped")}
+from pipeline.training.jobs import Header, State
 
 
 def learning_rate(header: Header, step: int) -> float:

@@ -1,6 +1,6 @@
 """Result tables of the automata study (chapter section 8).
 
-A *run* is an ensemble of params/automata.yaml; ``replica`` numbers its models at the learning rate that validation
+A *run* is an ensemble of params/automata/; ``replica`` numbers its models at the learning rate that validation
 chose. Accuracies are shares of tokens unless said otherwise.
 """
 

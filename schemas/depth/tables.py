@@ -1,6 +1,6 @@
 """Result tables of the depth study (chapter section 8).
 
-A *run* is an ensemble of params/depth.yaml: ``replicas`` models for each learning rate. A model is found by its run,
+A *run* is an ensemble of params/depth/: ``replicas`` models for each learning rate. A model is found by its run,
 ``lr`` and ``replica``; models of two rates with one ``replica`` start from the same weights. ``heads`` lists those of
 each layer, as text: ``1, 1, 2``. Values that are not defined are null.
 """

@@ -96,7 +96,7 @@ ABOUT = ("task", "d", "k", "depth", "grammar", "root", "rate", "hide_masked", "l
 
 
 def task(entry: Any) -> dict[str, Any]:
-    """Return what tells the task of an entry of params/distillation.yaml; what such a task lacks is None."""
+    """Return what tells the task of an entry of params/distillation/; what such a task lacks is None."""
     values: dict[str, Any] = entry.model_dump(include=set(ABOUT))
     return {name: values.get(name) for name in ABOUT}
 

@@ -1,6 +1,6 @@
 """Result tables of the Dyck study (chapter section 8, with the keys ``run`` and ``replica`` for run_id).
 
-A *run* is an ensemble (a member of an entry of ``params/dyck.yaml``), a *replica* one of its models. Values that are
+A *run* is an ensemble (a member of an entry of ``params/dyck/``), a *replica* one of its models. Values that are
 not defined are null. Columns that a frozen reference set has not got (`interval`, `learned`) may be null, so that it is
 read all the same.
 """

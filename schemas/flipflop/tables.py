@@ -1,6 +1,6 @@
 """Result tables of the flip-flop study (chapter section 8).
 
-A *run* is an entry of params/flipflop.yaml, one configuration; ``replica`` numbers its models. Errors are shares of
+A *run* is an entry of params/flipflop/, one configuration; ``replica`` numbers its models. Errors are shares of
 reads (of the automaton: of states) that are answered wrongly.
 """
 

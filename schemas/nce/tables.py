@@ -394,7 +394,7 @@ _IMAGE_RUN = ["dataset", "q_kind", "loss", "optimizer", "eta", "seed"]
 class _ImageRun(Result):
     """What every table of N7 about single models names."""
 
-    dataset: pl.String = pa.Field(description="id of the images in params/nce.yaml")
+    dataset: pl.String = pa.Field(description="id of the images in params/nce/")
     q_kind: pl.String = pa.Field(isin=NOISES)
     loss: pl.String = pa.Field(isin=LOSSES)
     optimizer: pl.String = pa.Field(isin=[GD, NGD])

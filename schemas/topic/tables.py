@@ -1,6 +1,6 @@
 """Result tables of the study (chapter section 8).
 
-A *run* is a member of a run in params/topic.yaml; its models are those of several *cells* (loss and penalty) and
+A *run* is a member of a run in params/topic/; its models are those of several *cells* (loss and penalty) and
 learning rates, and ``replica`` numbers the seeds of each.
 """
 

@@ -32,7 +32,7 @@ from pipeline.studies.automata.measures import published
 from pipeline.studies.automata.measures.arms import Arm, Sample, compare
 from pipeline.studies.automata.params import Dataset
 from pipeline.studies.automata.theory import counters
-from pipeline.training import core, ensemble
+from pipeline.training import core, ensemble, jobs
 from schemas.automata.datasets import SCHEMA
 from schemas.automata.tables import OBSERVED, SCHEMAS, TASKS
 from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW
@@ -121,7 +121,7 @@ def test_paper_size_builds_and_takes_steps(tmp_path: Path, run: str) -> None:
     frame, _ = datasets.generate(source, entry.dataset, loaded.seed)
     header, data, table = runs.prepare(entry, frame, loaded.seed)
     ensemble.write_job(tmp_path / "job.safetensors", header, data, table)
-    state = core.train_chunk(core.TrainingJob(tmp_path / "job.safetensors"), [0], torch.device("cpu"))
+    state = core.train_chunk(jobs.TrainingJob(tmp_path / "job.safetensors"), [0], torch.device("cpu"))
     assert (state.diverged_at == -1).all() and torch.isfinite(state.flat).all()
     assert all(torch.isfinite(average).all() for average in state.averages.values())
 

@@ -14,7 +14,7 @@ from workspace import load_study
 from pipeline.errors import SandglassError
 from pipeline.languages import sequence_tasks as tasks
 from pipeline.studies.depth import datasets, runs
-from pipeline.training import core, ensemble
+from pipeline.training import core, ensemble, jobs
 from pipeline.training.objectives.classification import Objective
 
 CPU = torch.device("cpu")
@@ -31,10 +31,10 @@ def prepared(run: str, data: dict[str, Any] | None = None, **changes: Any) -> An
     return entry, *runs.prepare(entry, frame, SEED)
 
 
-def opened(folder: Path, run: str, data: dict[str, Any] | None = None, **changes: Any) -> core.TrainingJob:
+def opened(folder: Path, run: str, data: dict[str, Any] | None = None, **changes: Any) -> jobs.TrainingJob:
     _, header, arrays, table = prepared(run, data, **changes)
     ensemble.write_job(folder / "job.safetensors", header, arrays, table)
-    return core.TrainingJob(folder / "job.safetensors")
+    return jobs.TrainingJob(folder / "job.safetensors")
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -157,6 +157,6 @@ def test_published_sizes_take_steps(tmp_path: Path, run: str) -> None:
     frame, _ = datasets.generate(source, entry.dataset, SEED)
     header, data, table = runs.prepare(entry, frame, SEED)
     ensemble.write_job(tmp_path / "job.safetensors", header, data, table)
-    job = core.TrainingJob(tmp_path / "job.safetensors")
+    job = jobs.TrainingJob(tmp_path / "job.safetensors")
     before, state = job.initial([0]), core.train_chunk(job, [0], CPU)
     assert int(state.diverged_at[0]) == -1 and not torch.equal(before, state.flat)

@@ -17,10 +17,10 @@ from pipeline.kit import charts
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages import pcfg
-from pipeline.models.distillation_exact import attention, inside
 from pipeline.steps.analyse import finished
 from pipeline.studies.distillation.analysis import grammars
 from pipeline.studies.distillation.claims import grammars as claims
+from pipeline.studies.distillation.exact import attention, inside
 from pipeline.studies.distillation.figures import grammars as drawings
 from pipeline.studies.distillation.theory import attention as selection
 from pipeline.studies.distillation.theory import lengths, oracle

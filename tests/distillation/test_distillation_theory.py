@@ -18,11 +18,11 @@ from spoiling import Checked, assert_no_row_holds
 
 from pipeline.errors import SandglassError
 from pipeline.kit.verdicts import Gate
-from pipeline.models.two_stage import relu
 from pipeline.studies.distillation import constructions, names
 from pipeline.studies.distillation.analysis import two_stages as analysis
 from pipeline.studies.distillation.claims import trees
 from pipeline.studies.distillation.claims import two_stages as claims
+from pipeline.studies.distillation.exact import relu
 from pipeline.studies.distillation.theory import complexity, definitions, majority, stages
 from schemas.claims import FAILS, HOLDS
 

@@ -16,7 +16,7 @@ from pipeline.languages import parity
 from pipeline.store import tables
 from pipeline.studies.distillation import datasets, labels, runs
 from pipeline.studies.distillation.params import Arm, Checkpoint
-from pipeline.training import core, ensemble
+from pipeline.training import core, ensemble, jobs
 from schemas.distillation.datasets import task
 
 SEED = 7
@@ -82,12 +82,12 @@ def _dataset(folder: Path, name: str) -> pl.DataFrame:
     return tables.read(path, runs.DATASET_SCHEMA)
 
 
-def _job(folder: Path, member: str, **update: Any) -> core.TrainingJob:
+def _job(folder: Path, member: str, **update: Any) -> jobs.TrainingJob:
     entry = load_study("distillation").members("runs")[member]
     path = folder / member / "job.safetensors"
     header, data, table = runs.prepare(entry.model_copy(update=update), _dataset(folder, entry.dataset), SEED)
     ensemble.write_job(path, header, data, table)
-    return core.TrainingJob(path)
+    return jobs.TrainingJob(path)
 
 
 def _trained(folder: Path, member: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -129,7 +129,7 @@ def test_a_student_learns_what_it_would_alone(folder: Path) -> None:
     frame = _dataset(folder, entry.dataset)
     path = folder / "alone" / "job.safetensors"
     ensemble.write_job(path, *runs.prepare(entry.model_copy(update={"side": 1}), frame, SEED))
-    alone = core.TrainingJob(path)
+    alone = jobs.TrainingJob(path)
     one = alone.unflatten(core.train_chunk(alone, [0], CPU).flat)
     for name in one:
         torch.testing.assert_close(many[name][:, :1], one[name], atol=1e-5, rtol=1e-5)
@@ -309,7 +309,7 @@ def test_training_goes_on_where_it_was_interrupted(folder: Path, tmp_path: Path)
     path = tmp_path / "partial.safetensors"
     with pytest.raises(InterruptedError):
         core.train_chunk(job, [0], CPU, path, stop, checkpoint_seconds=0.0)
-    rest = core.train_chunk(core.TrainingJob(job.path), [0], CPU, path)
+    rest = core.train_chunk(jobs.TrainingJob(job.path), [0], CPU, path)
     assert path.is_file() and (rest.flat == whole.flat).all()
 
 
@@ -333,7 +333,7 @@ def test_paper_size_builds_and_takes_a_step(tmp_path: Path) -> None:
         few = {"side": 1, "steps": 1, "warmup": 0, "snapshots_every": 0, "log_every": 1, "batch": 2}
         path = tmp_path / member / "job.safetensors"
         ensemble.write_job(path, *runs.prepare(entry.model_copy(update=few), frame, SEED))
-        job = core.TrainingJob(path)
+        job = jobs.TrainingJob(path)
         state = core.train_chunk(job, [0], CPU)
         assert (state.diverged_at == -1).all() and torch.isfinite(state.flat).all()
         if member == "distillation-teacher":

@@ -13,11 +13,11 @@ import torch
 
 from pipeline.kit.streams import stream
 from pipeline.languages import dyck
-from pipeline.models.transformer import pruning
 from pipeline.models.transformer import theory as theory_transformer
 from pipeline.store import tables
 from pipeline.studies.dyck import datasets
 from pipeline.studies.dyck.analysis import pruning as demonstration
+from pipeline.studies.dyck.exact import pruning
 from pipeline.studies.dyck.names import PARENT, PRUNED, PRUNING_TARGET, TARGET
 from pipeline.studies.dyck.params import Complete, Nested
 from schemas.dyck.tables import SCHEMAS

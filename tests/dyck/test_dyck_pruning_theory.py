@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.models.transformer import pruning as algorithm
 from pipeline.store import tables
+from pipeline.studies.dyck.exact import pruning as algorithm
 from pipeline.studies.dyck.theory import approximation_lemmas, network_lemmas, pruning, shared_matrix
 from schemas.theory import Theory
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from workspace import load_study
 
-from pipeline.training import core, ensemble
+from pipeline.training import core, ensemble, jobs
 
 CPU = torch.device("cpu")
 RUNS = [
@@ -28,14 +28,14 @@ RUNS = [
 ]
 
 
-def opened(folder: Path, study: str, member: str, replicas: int) -> core.TrainingJob:
+def opened(folder: Path, study: str, member: str, replicas: int) -> jobs.TrainingJob:
     loaded = load_study(study, "smoke")
     entry = loaded.members("runs")[member].model_copy(update={"replicas": replicas})
     made = importlib.import_module(f"pipeline.studies.{study}.datasets")
     frame, _ = made.generate(loaded.members("datasets")[entry.dataset], entry.dataset, loaded.seed)
     prepared: Any = importlib.import_module(f"pipeline.studies.{study}.runs").prepare(entry, frame, loaded.seed)
     ensemble.write_job(folder / "job.safetensors", *prepared)
-    return core.TrainingJob(folder / "job.safetensors")
+    return jobs.TrainingJob(folder / "job.safetensors")
 
 
 @pytest.mark.parametrize(("study", "member"), RUNS)

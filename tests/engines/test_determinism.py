@@ -21,7 +21,7 @@ from pipeline.kit.inputs import Inputs
 from pipeline.studies.dyck import datasets, runs
 from pipeline.studies.dyck.analysis import attention
 from pipeline.studies.dyck.measures import model
-from pipeline.training import core, ensemble
+from pipeline.training import core, ensemble, jobs
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -124,7 +124,7 @@ def test_a_chunk_on_two_threads_is_that_on_one_to_rounding(tmp_path: Path, run: 
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            job = core.TrainingJob(tmp_path / "job.safetensors")
+            job = jobs.TrainingJob(tmp_path / "job.safetensors")
             states.append(core.train_chunk(job, [0, 1], torch.device("cpu")))
     finally:
         torch.set_num_threads(before)

@@ -13,7 +13,8 @@ from scipy import stats
 
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
-from pipeline.models.flipflop import decoder, exact
+from pipeline.models.flipflop import decoder
+from pipeline.studies.flipflop.exact import recognisers as exact
 from pipeline.studies.flipflop.measures import dilution, maps
 from pipeline.training.fresh import TOGETHER, Fresh
 from pipeline.training.objectives import flipflop as objectives

@@ -15,7 +15,7 @@ from pipeline.models.automata import lstm
 from pipeline.models.flipflop import decoder, linear_position
 from pipeline.studies.flipflop import datasets, inputs, runs
 from pipeline.studies.flipflop.claims import arithmetic
-from pipeline.training import core, ensemble
+from pipeline.training import core, ensemble, jobs
 
 TABLE = torch.zeros(1, 1)
 PUBLISHED = ((6, 512, 19_170_309), (8, 1024, 101_273_605), (2, 128, 462_597))
@@ -153,13 +153,13 @@ def test_weight_decay_and_schedule_are_those_of_torch(tmp_path: Path) -> None:
     torch.testing.assert_close(state.flat, flat.detach(), rtol=1e-4, atol=1e-5)
 
 
-def made(folder: Path, loaded: Any, entry: Any, sequences: int = 4, sets: int | None = None) -> core.TrainingJob:
+def made(folder: Path, loaded: Any, entry: Any, sequences: int = 4, sets: int | None = None) -> jobs.TrainingJob:
     source = loaded.members("datasets")[entry.dataset]
     first = list(source.sets.items())[:sets]
     few = {name: held.model_copy(update={"sequences": sequences}) for name, held in first}
     frame, _ = datasets.generate(source.model_copy(update={"sets": few}), entry.dataset, loaded.seed)
     ensemble.write_job(folder / "job.safetensors", *runs.prepare(entry, frame, loaded.seed))
-    return core.TrainingJob(folder / "job.safetensors")
+    return jobs.TrainingJob(folder / "job.safetensors")
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from pipeline.kit.verdicts import Gate
 from pipeline.languages import flipflop as language
 from pipeline.models.automata import exact as gadget
 from pipeline.models.automata import lstm as lstm_model
-from pipeline.models.flipflop import exact
 from pipeline.studies.flipflop import names
 from pipeline.studies.flipflop.analysis import addition as additions
 from pipeline.studies.flipflop.claims import theory as claims
+from pipeline.studies.flipflop.exact import recognisers as exact
 from pipeline.studies.flipflop.theory import addition, attention, gadgets, lstm, machines, parser, prediction
 from schemas.claims import FAILS, HOLDS, NOT_RUN
 

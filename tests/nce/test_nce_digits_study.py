@@ -31,7 +31,7 @@ from pipeline.studies.nce.analysis import images as analysis
 from pipeline.studies.nce.claims import images as claims
 from pipeline.studies.nce.figures import images as figures
 from pipeline.studies.nce.params import Images, Run
-from pipeline.training import core, ensemble
+from pipeline.training import core, ensemble, jobs
 from schemas.comparisons import NOT_RUN, TOO_FEW
 from schemas.curves import Curves
 from schemas.nce.datasets import IMAGES, SCHEMA
@@ -47,11 +47,11 @@ def frame(loaded: params.Params) -> pl.DataFrame:
     return datasets.generate(loaded.members("datasets")["nce-digits"], "nce-digits", SEED)[0]
 
 
-def open_job(entry: Run, frame: pl.DataFrame, folder: Path, **changes: Any) -> core.TrainingJob:
+def open_job(entry: Run, frame: pl.DataFrame, folder: Path, **changes: Any) -> jobs.TrainingJob:
     header, data, table = runs.prepare(entry, frame, SEED)
     given = {name: changes.pop(name) for name in list(changes) if name.startswith("initial.")}
     ensemble.write_job(folder / "job.safetensors", dataclasses.replace(header, **changes), data | given, table)
-    return core.TrainingJob(folder / "job.safetensors")
+    return jobs.TrainingJob(folder / "job.safetensors")
 
 
 # --- datasets ---------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.languages import exponential_families as families
-from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import ENCE, NCE
+from pipeline.studies.nce.exact import exponential_family as log_ratio
+from pipeline.studies.nce.exact.exponential_family import ENCE, NCE
 
 MEANS = np.array([0.5, 2.0, 5.0, 10.0, 16.0])
 

@@ -16,11 +16,11 @@ from pipeline import params
 from pipeline.errors import SandglassError
 from pipeline.kit.evidence import part_gates
 from pipeline.kit.verdicts import Gate
-from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.steps.analyse import finished
 from pipeline.studies.nce import claims
 from pipeline.studies.nce.claims import landscape, steps
 from pipeline.studies.nce.claims.theory import PARTS
+from pipeline.studies.nce.exact import exponential_family as log_ratio
 from pipeline.studies.nce.names import THEORY
 from pipeline.studies.nce.theory import barrier
 from schemas.claims import FAILS, NOT_RUN

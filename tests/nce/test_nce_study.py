@@ -289,7 +289,7 @@ def test_every_check_holds_and_every_erratum_has_both_forms(theory: pl.DataFrame
 
 def test_checks_notice_a_wrong_hessian(loaded: params.Params, monkeypatch: pytest.MonkeyPatch) -> None:
     """The factor 1/8 of the chain rule forgotten: derivatives, moments and stability no longer fit."""
-    from pipeline.models.log_ratio import exponential_family as log_ratio
+    from pipeline.studies.nce.exact import exponential_family as log_ratio
 
     right = log_ratio.EnceMean.hessian
     monkeypatch.setattr(log_ratio.EnceMean, "hessian", lambda self, delta: 8 * right(self, delta))
@@ -356,7 +356,7 @@ def test_a_path_of_gd_that_never_arrives_takes_more_steps_than_any_bound(
 def test_the_corrected_range_of_proposition_7_has_two_ends(
     loaded: params.Params, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pipeline.models.log_ratio import exponential_family as log_ratio
+    from pipeline.studies.nce.exact import exponential_family as log_ratio
 
     entry = loaded.theory["nce-flatness"]
     right = log_ratio.Nce.loss

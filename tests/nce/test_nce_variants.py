@@ -13,8 +13,8 @@ from scipy import special
 
 from pipeline import params
 from pipeline.languages.exponential_families import mean_optimum
-from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.studies.nce import constructions, datasets
+from pipeline.studies.nce.exact import exponential_family as log_ratio
 from pipeline.studies.nce.measures import flow, rates, sampled
 from pipeline.studies.nce.measures.edges import at_edge
 from pipeline.studies.nce.theory import barrier, tricks

@@ -16,7 +16,7 @@ from pipeline.languages import topic as language
 from pipeline.models.topic import one_layer
 from pipeline.studies.topic import datasets, inputs, runs
 from pipeline.studies.topic.names import DOCUMENTS, JOINT_ADAM
-from pipeline.training import core, ensemble
+from pipeline.training import core, ensemble, jobs
 from pipeline.training.objectives import topic as objective
 
 MASKING = language.Masking(0.15, 0.1, 0.1)
@@ -214,7 +214,7 @@ def test_a_member_takes_steps_and_frozen_parts_stay(member: str, tmp_path: Path)
     header, data, table = runs.prepare(entry, frame, 1)
     assert header.streams is not None and len(header.lr) == len(entry.cells) * entry.replicas * len(entry.lr)
     ensemble.write_job(tmp_path / "job.safetensors", header, data, table)
-    job = core.TrainingJob(tmp_path / "job.safetensors")
+    job = jobs.TrainingJob(tmp_path / "job.safetensors")
     replicas = [0, len(header.lr) - 1]
     before = job.initial(replicas)
     state = core.train_chunk(job, replicas, torch.device("cpu"))

@@ -22,11 +22,10 @@ from pipeline.kit.results import Context
 from pipeline.kit.verdicts import Gate
 from pipeline.languages import topic as language
 from pipeline.languages.topic import Masking, Population
-from pipeline.models.topic_attention import stage_two
-from pipeline.models.topic_values import stage_one
 from pipeline.studies.topic import constructions, names
 from pipeline.studies.topic.analysis import landscapes
 from pipeline.studies.topic.claims import theory as claims
+from pipeline.studies.topic.exact import stage_one, stage_two
 from pipeline.studies.topic.figures import landscapes as figures
 from pipeline.studies.topic.theory import (
     attention,

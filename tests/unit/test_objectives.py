@@ -14,7 +14,7 @@ from workspace import load_study
 from pipeline.languages import dyck
 from pipeline.models.transformer import theory as theory_transformer
 from pipeline.studies.dyck.params import Run
-from pipeline.training import core
+from pipeline.training import core, jobs
 
 
 def test_squared_error_is_the_distance_from_the_one_hot_next_token(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_the_l2_term_pulls_every_weight_towards_zero(tmp_path: Path) -> None:
         (tmp_path / str(l2)).mkdir()
         job = open_job(tmp_path / str(l2), "dyck-theory-squared", settings={"l2": l2}, steps=1)
         start = job.initial([0])
-        state = core.State.fresh(job, start.clone())
+        state = jobs.State.fresh(job, start.clone())
         batch = {k: torch.from_numpy(v) for k, v in job.batch([0], 0).items()}
         core._step(job, state, torch.from_numpy(job.table), batch, torch.full((1, 1), 1e-3))
         flat[l2] = state.moments["mean"]  # Adam's first moment: (1 - beta_1) times the gradient

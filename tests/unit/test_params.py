@@ -194,11 +194,6 @@ MUTATIONS = [
         ["dyck-balance.beside: 'dyck-balance' is not another experiment with tables"],
     ),
     ("experiments/dyck-balance/module", "balanse", ["dyck-balance", "balanse"]),
-    (
-        "experiments/dyck-balance/family",
-        "transfomer",
-        ["dyck-balance.family: there is no folder pipeline/models/transfomer", "'transformer'"],
-    ),
     ("experiments/dyck-balance/figures", ["fig3", "fig3"], ["dyck-balance", "lists a name twice"]),
     ("experiments/dyck-balance/figures", ["fig1"], ["'fig1' is a figure of dyck-attention already"]),
     ("analysis/stored_maps", True, ["analysis.stored_maps:", "valid integer"]),

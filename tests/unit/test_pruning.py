@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from pipeline.errors import SandglassError
-from pipeline.models.transformer import pruning
 from pipeline.models.transformer import theory as theory_transformer
+from pipeline.studies.dyck.exact import pruning
 
 SHAPE = pruning.Shape(m=3, m_a=2, w=4, layers=1, n=10, m_large=16)
 FLOOR = 0.1

@@ -13,7 +13,7 @@ from pipeline.errors import SandglassError
 from pipeline.models.transformer import theory as model
 from pipeline.models.transformer.theory import Spec
 from pipeline.store import checkpoints
-from pipeline.training import core, ensemble
+from pipeline.training import core, ensemble, jobs
 from pipeline.training.packing import pack
 
 EQ6 = Spec("eq6", 2, 1, 6, (5, 7), "learned", "none", 1, 5, 4, keys=3, floor=0.1)
@@ -166,7 +166,7 @@ def test_the_trainer_trains_it(tmp_path: Path) -> None:
         "inputs": 5,
         "outputs": 4,
     }
-    header = core.Header(
+    header = jobs.Header(
         model="transformer/theory",
         spec=spec,
         objective="next_token",
@@ -186,7 +186,7 @@ def test_the_trainer_trains_it(tmp_path: Path) -> None:
         log_every=20,
     )
     ensemble.write_job(tmp_path / "job.safetensors", header, data, np.eye(5, 12, dtype=np.float32))
-    job = core.TrainingJob(tmp_path / "job.safetensors")
+    job = jobs.TrainingJob(tmp_path / "job.safetensors")
     state = core.train_chunk(job, [0, 1], torch.device("cpu"))
     losses = torch.stack(state.curves["loss"])
     assert (losses[-1] < 0.1).all() and (state.diverged_at == -1).all()

@@ -29,7 +29,7 @@ from pipeline.models.transformer import decoder as transformer
 from pipeline.steps import train
 from pipeline.store import checkpoints
 from pipeline.studies.dyck import datasets, runs
-from pipeline.training import core, ensemble
+from pipeline.training import core, ensemble, jobs
 from pipeline.training.objectives import next_token
 from pipeline.training.optimisers import learning_rate
 from pipeline.training.packing import pack
@@ -56,8 +56,8 @@ def trained(paths: list[Path]) -> list[ensemble.Trained]:
     return ensemble.train(paths, "cpu", lambda _: None, lambda *_: None)
 
 
-def open_job(folder: Path, run: str = "dyck-standard", **changes: Any) -> core.TrainingJob:
-    return core.TrainingJob(write_job(folder, run, **changes))
+def open_job(folder: Path, run: str = "dyck-standard", **changes: Any) -> jobs.TrainingJob:
+    return jobs.TrainingJob(write_job(folder, run, **changes))
 
 
 # --- packing ---------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def test_packing_wastes_little() -> None:
     assert rows <= np.ceil(lengths.sum() / 26) + 1
 
 
-def padded_batch(job: core.TrainingJob, replica: int, step: int) -> dict[str, torch.Tensor]:
+def padded_batch(job: jobs.TrainingJob, replica: int, step: int) -> dict[str, torch.Tensor]:
     """The same sequences, one per row."""
     chosen = job._selection(replica, step)
     data = job.objective.data
@@ -153,7 +153,7 @@ def test_the_regulariser_compares_aligned_logits(tmp_path: Path, run: str, behin
     torch.testing.assert_close(entropy, _without_regulariser(job, forward, batch), atol=1e-12, rtol=0)
 
 
-def _without_regulariser(job: core.TrainingJob, forward: Any, batch: Any) -> torch.Tensor:
+def _without_regulariser(job: jobs.TrainingJob, forward: Any, batch: Any) -> torch.Tensor:
     plain = next_token.Objective(job.objective.data, {"weight": 0.0, "prefix_first": False})
     return plain.loss(forward, batch)["loss"]
 
@@ -312,7 +312,7 @@ def test_adam_is_torch_adam_with_a_rate_per_replica(tmp_path: Path, optimizer: s
             averages = {a: a * value + (1 - a) * weights.detach() for a, value in averages.items()}
         torch.testing.assert_close(state.flat, weights.detach(), atol=1e-6, rtol=0)
         for average, expected in averages.items():
-            running_average = state.averages[core.average_name(average)]
+            running_average = state.averages[jobs.average_name(average)]
             torch.testing.assert_close(running_average, expected, atol=1e-6, rtol=0)
 
 
@@ -382,7 +382,7 @@ def test_weights_may_be_given_and_held_out_data_is_evaluated_at_every_point(tmp_
     given = np.full((shape, 4), 0.5, np.float32)
     held = np.array([0, 1, 2], np.int64)
     checkpoints.write(path, arrays | {f"initial.{name}": given, "held.ids": held}, header)
-    job = core.TrainingJob(path)
+    job = jobs.TrainingJob(path)
     first = job.unflatten(job.initial([0, 1]))[name]
     np.testing.assert_array_equal(first.numpy(), np.stack([given, given]))
     plain = core.train_chunk(job, [0, 1], CPU)
@@ -441,13 +441,13 @@ def test_an_objective_learns_the_step(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.usefixtures("forking")
 def test_weights_after_named_steps_are_kept(tmp_path: Path) -> None:
     """Those after 0 steps are the initial ones, and an interrupted training keeps those it passed."""
-    job = core.TrainingJob(write_job(tmp_path / "whole", steps=8, snapshots=[0, 3, 8]))
+    job = jobs.TrainingJob(write_job(tmp_path / "whole", steps=8, snapshots=[0, 3, 8]))
     state = core.train_chunk(job, [1], CPU)
     assert list(state.snapshots) == ["step0", "step3", "step8"]
     assert torch.equal(state.snapshots["step0"], job.initial([1]))
     assert torch.equal(state.snapshots["step8"], state.flat)
-    early = core.TrainingJob(write_job(tmp_path / "early", steps=3, schedule="constant"))
-    late = core.TrainingJob(write_job(tmp_path / "late", steps=8, schedule="constant", snapshots=[3]))
+    early = jobs.TrainingJob(write_job(tmp_path / "early", steps=3, schedule="constant"))
+    late = jobs.TrainingJob(write_job(tmp_path / "late", steps=8, schedule="constant", snapshots=[3]))
     passed = core.train_chunk(late, [1], CPU)
     assert torch.equal(passed.snapshots["step3"], core.train_chunk(early, [1], CPU).flat)
     core.save(tmp_path / "partial", late, dataclasses.replace(passed, step=5))
@@ -610,11 +610,11 @@ def finish(process: subprocess.Popen[bytes]) -> list[bytes]:
 
 
 def test_a_killed_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
-    jobs = []
+    both = []
     for name in ("whole", "broken"):
         (tmp_path / name).mkdir()
-        jobs.append(core.TrainingJob(write_job(tmp_path / name, steps=150, log_every=1, averages=[0.9])))
-    whole, broken = jobs
+        both.append(jobs.TrainingJob(write_job(tmp_path / name, steps=150, log_every=1, averages=[0.9])))
+    whole, broken = both
     assert whole.digest == broken.digest
     finish(worker(whole.path))
     process = worker(broken.path)
@@ -671,7 +671,7 @@ def test_averages_of_weights_lie_beside_the_weights(tmp_path: Path) -> None:
     assert set(model.params) == {*names, *(f"average0.9.{name}" for name in names)}
     for name in names:
         assert model.params[f"average0.9.{name}"].shape == model.params[name].shape
-    job = core.TrainingJob(tmp_path / "job.safetensors")
+    job = jobs.TrainingJob(tmp_path / "job.safetensors")
     state = core.train_chunk(job, [1], CPU)
     expected = job.unflatten(state.averages["average0.9"])[names[0]]
     np.testing.assert_allclose(model.params[f"average0.9.{names[0]}"][1], expected[0].numpy(), atol=1e-6)
@@ -748,7 +748,7 @@ def test_paper_size_builds_and_takes_steps(tmp_path: Path) -> None:
         stepped.add(shape)
         path = tmp_path / f"{run}.safetensors"
         ensemble.write_job(path, dataclasses.replace(header, steps=2), data, table)
-        state = core.train_chunk(core.TrainingJob(path), [0, 1], CPU)
+        state = core.train_chunk(jobs.TrainingJob(path), [0, 1], CPU)
         assert (state.diverged_at == -1).all()
         assert torch.isfinite(state.flat).all()
 

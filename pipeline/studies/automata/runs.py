@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.errors import SandglassError
 from pipeline.languages import automata
-from pipeline.training.core import Header
+from pipeline.training.jobs import Header
 from schemas.automata.datasets import SCHEMA as DATASET_SCHEMA
 from schemas.automata.datasets import matrix
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pipeline.errors import SandglassError
 from pipeline.languages import sequence_tasks as tasks
 from pipeline.models.attention_only import network as attention_only
-from pipeline.training.core import Header
+from pipeline.training.jobs import Header
 from schemas.depth.datasets import SPLITS, Sequences
 
 if TYPE_CHECKING:

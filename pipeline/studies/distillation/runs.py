@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline.errors import SandglassError
-from pipeline.training.core import Header
+from pipeline.training.jobs import Header
 from pipeline.training.objectives import distillation as objective
 from schemas.distillation.datasets import ABOUT
 from schemas.distillation.datasets import SCHEMA as DATASET_SCHEMA

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-# Runs: members of the entries of params/dyck.yaml
+# Runs: members of the entries of params/dyck/
 
 STANDARD = "dyck-standard"  # M1
 LINEAR = "dyck-linear-position"  # M2
@@ -162,7 +162,7 @@ def cell_name(k: int, depth: int, layers: int) -> str:
     return f"k={k}, D={depth}, {layers} layers"
 
 
-# What params/dyck.yaml must hold
+# What params/dyck/ must hold
 
 RUNS = tuple(
     dict.fromkeys(

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.errors import SandglassError
 from pipeline.languages import dyck
-from pipeline.training.core import Header
+from pipeline.training.jobs import Header
 from schemas.dyck.datasets import Sequences
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     try:
         table = dyck.embedding_table(entry.embedding, k, depth, entry.width)
     except ValueError as error:
-        raise SandglassError(f"params/dyck.yaml: {error}") from None
+        raise SandglassError(f"params/dyck/: {error}") from None
     copying = frame["split"][0] == COPY
     if copying and (entry.loss_positions != "all" or entry.contrastive):
         raise SandglassError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.errors import SandglassError
 from pipeline.languages import flipflop as language
-from pipeline.training.core import Header
+from pipeline.training.jobs import Header
 from schemas.flipflop.datasets import SCHEMA as DATASET_SCHEMA
 from schemas.flipflop.datasets import matrix
 

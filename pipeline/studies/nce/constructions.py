@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.languages.exponential_families import Array, mean_optimum
-from pipeline.models.log_ratio import exponential_family as log_ratio
+from pipeline.studies.nce.exact import exponential_family as log_ratio
 from schemas import theory
 
 LOSSES = (log_ratio.NCE, log_ratio.ENCE)

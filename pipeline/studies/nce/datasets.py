@@ -71,7 +71,7 @@ def images(entry: Images, dataset_id: str) -> pl.DataFrame:
         folder = Path(entry.path).expanduser()
         if not folder.is_dir():
             raise SandglassError(
-                f"params/nce.yaml: datasets.{dataset_id}.path: {entry.path!r} is no folder here; name the one that "
+                f"params/nce/datasets.yaml: {dataset_id}.path: {entry.path!r} is no folder here; name the one that "
                 "holds MNIST's files, or take path out"
             )
         parts = {part: digits.mnist(folder, part) for part in digits.MNIST_FILES}
@@ -98,6 +98,6 @@ def _check_files(folder: Path, expected: MnistFiles | None, dataset_id: str) -> 
             md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
             if md5 != getattr(expected, f"{part}_{what}"):
                 raise SandglassError(
-                    f"params/nce.yaml: datasets.{dataset_id}.md5.{part}_{what}: the file {name} in {folder} is another "
+                    f"params/nce/datasets.yaml: {dataset_id}.md5.{part}_{what}: the file {name} in {folder} is another "
                     f"one, with md5 {md5}"
                 )

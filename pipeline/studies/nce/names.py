@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Ids of params/nce.yaml
+# Ids of params/nce/
 DIGITS, MNIST = DATASETS = ("nce-digits", "nce-mnist")
 RUN_OF = {  # images, noise, loss and optimizer of each run
     (DIGITS, noise, loss, optimizer): f"nce-digits-{noise}-{loss}-{optimizer}"

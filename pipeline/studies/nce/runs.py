@@ -11,7 +11,7 @@ import polars as pl
 from pipeline.errors import SandglassError
 from pipeline.kit.streams import stream
 from pipeline.languages import digits
-from pipeline.training.core import Header
+from pipeline.training.jobs import Header
 from schemas.nce.datasets import SCHEMA as DATASET_SCHEMA
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ HELD = {
     "bias": ("1", "Theorem 2.1.1, its bias"),
     "assumption-2.1.2": ("7", "free attention, with the weight of [MASK]"),
 }
-# What the variants of `pipeline.models.topic_attention.stage_two` are called on the page.
+# What the variants of `pipeline.studies.topic.exact.stage_two` are called on the page.
 NORMALISERS = {"paper": "normaliser as printed", "consistent": "normaliser with [MASK]"}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.training.core import Header
+from pipeline.training.jobs import Header
 from schemas.topic import datasets as documents
 from schemas.topic.datasets import SCHEMA as DATASET_SCHEMA
 

@@ -30,7 +30,7 @@ from pipeline.training.packing import Batches, pack, rows
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from pipeline.training.core import Forward
+    from pipeline.training.jobs import Forward
 
 
 class Objective(Batches):

@@ -27,7 +27,7 @@ from pipeline.languages import digits
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from pipeline.training.core import Forward
+    from pipeline.training.jobs import Forward
 
 CHUNK = 256  # images of one replica at a time in evaluation: activations that stay in a cache
 

@@ -22,7 +22,7 @@ from pipeline.training.packing import Batches
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from pipeline.training.core import Forward
+    from pipeline.training.jobs import Forward
 
 
 class Objective(Batches):

@@ -73,7 +73,7 @@ class Arm:
 
     def averaged(self, decay: float) -> Arm:
         """Return the models whose weights are the moving averages with this decay, which training kept."""
-        prefix = f"average{decay:g}."  # as `pipeline.training.core.average_name` says
+        prefix = f"average{decay:g}."  # as `pipeline.training.jobs.average_name` says
         kept = {
             name.removeprefix(prefix): value for name, value in self.ensemble.params.items() if name.startswith(prefix)
         }

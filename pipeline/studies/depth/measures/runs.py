@@ -31,7 +31,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its entry in params/depth.yaml, its task, and its models in the order of the checkpoint."""
+    """One run: its entry in params/depth/, its task, and its models in the order of the checkpoint."""
 
     name: str
     entry: dict[str, Any]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import pcfg
-from pipeline.models.distillation_exact import attention, inside
+from pipeline.studies.distillation.exact import attention, inside
 
 Row = dict[str, Any]
 FIGURE = "Liu 2024, Figure 4.23"

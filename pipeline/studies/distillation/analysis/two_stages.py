@@ -16,7 +16,6 @@ from pipeline.kit import intervals
 from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread, stream
-from pipeline.models.two_stage import relu
 from pipeline.studies.distillation.comparisons import (
     ALIGNED_LEAST,
     ALIGNED_OUTSIDE,
@@ -30,6 +29,7 @@ from pipeline.studies.distillation.comparisons import (
     SLOPE,
     TARGETS_RATIO,
 )
+from pipeline.studies.distillation.exact import relu
 from pipeline.studies.distillation.measures import lessons
 
 MODES = ("aligned", "iid", "labels")

@@ -16,8 +16,8 @@ import polars as pl
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import parity
-from pipeline.models.distillation_exact import attention as exact
 from pipeline.studies.distillation.constructions import ERRATUM, LIU, UNPUBLISHED, judged, row
+from pipeline.studies.distillation.exact import attention as exact
 from schemas import theory
 
 if TYPE_CHECKING:

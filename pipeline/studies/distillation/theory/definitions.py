@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit.streams import stream
-from pipeline.models.two_stage import relu
 from pipeline.studies.distillation.constructions import ERRATUM, LIU, corrected, decides, judged, printed, row
+from pipeline.studies.distillation.exact import relu
 from schemas import theory
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import polars as pl
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages import pcfg
-from pipeline.models.distillation_exact import inside
 from pipeline.studies.distillation.constructions import LIU, UNPUBLISHED, judged, row
+from pipeline.studies.distillation.exact import inside
 from schemas import theory
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import polars as pl
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
-from pipeline.models.two_stage import relu
 from pipeline.studies.distillation.constructions import LIU, corrected, decides, exceptions, judged, printed, row
+from pipeline.studies.distillation.exact import relu
 from schemas import theory
 
 if TYPE_CHECKING:

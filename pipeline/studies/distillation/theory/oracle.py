@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import pcfg
-from pipeline.models.distillation_exact import inside
 from pipeline.studies.distillation.constructions import ERRATUM, LIU, UNPUBLISHED, judged, row
+from pipeline.studies.distillation.exact import inside
 from schemas import theory
 
 if TYPE_CHECKING:

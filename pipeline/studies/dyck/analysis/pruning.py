@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import one_thread
 from pipeline.languages import dyck
-from pipeline.models.transformer import pruning
 from pipeline.models.transformer import theory as theory_transformer
+from pipeline.studies.dyck.exact import pruning
 from pipeline.studies.dyck.measures import metrics, rows
 from pipeline.studies.dyck.measures.model import measure, of_language, padded
 from pipeline.studies.dyck.names import PARENT, PROBE, PRUNED, PRUNING_TARGET, TARGET

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
-from pipeline.models.transformer import pruning
+from pipeline.studies.dyck.exact import pruning
 from schemas import theory
 
 if TYPE_CHECKING:

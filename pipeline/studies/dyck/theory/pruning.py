@@ -16,7 +16,7 @@ from scipy import stats
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
-from pipeline.models.transformer import pruning
+from pipeline.studies.dyck.exact import pruning
 from schemas import theory
 
 if TYPE_CHECKING:

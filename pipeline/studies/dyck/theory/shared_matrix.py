@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit.streams import stream
-from pipeline.models.transformer import pruning
+from pipeline.studies.dyck.exact import pruning
 from schemas import theory
 
 if TYPE_CHECKING:

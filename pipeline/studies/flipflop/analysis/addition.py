@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from pipeline.kit.inputs import Inputs
-from pipeline.models.flipflop import exact
+from pipeline.studies.flipflop.exact import recognisers as exact
 
 # Operands, the printed answer, and what GPT-3.5 and GPT-4 said with the printed mark: right or wrong. The third answer
 # of GPT-3.5 is put together from highlighted pieces of the table; Figure 3.2 prints 16111199190810090.

@@ -14,9 +14,9 @@ from pipeline.kit.comparisons import FLOOR, Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
-from pipeline.models.flipflop import exact
 from pipeline.studies.flipflop import comparisons
 from pipeline.studies.flipflop.comparisons import OUT
+from pipeline.studies.flipflop.exact import recognisers as exact
 from pipeline.studies.flipflop.measures import dilution, factorial, maps, reading
 from pipeline.studies.flipflop.measures.reading import Config, Floats, Row
 from pipeline.studies.flipflop.names import (

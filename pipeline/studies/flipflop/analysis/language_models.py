@@ -271,7 +271,7 @@ def _pretrained(folder: str | None) -> Iterator[Predictor]:
     """
     if folder is None:
         return
-    where = f"params/flipflop.yaml: experiments.flipflop-language-models.pretrained: {folder}"
+    where = f"params/flipflop/experiments.yaml: flipflop-language-models.pretrained: {folder}"
     folders = sorted(path.parent for path in Path(folder).glob("*/config.json"))
     if not folders:
         raise SandglassError(f"{where}: no folder in it holds a config.json")

@@ -12,7 +12,7 @@ import polars as pl
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
-from pipeline.models.flipflop import exact
+from pipeline.studies.flipflop.exact import recognisers as exact
 
 SETS = {"val": 0.8, "sparse": 0.98, "dense": 0.1}
 LENGTH = 512

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.models.flipflop import exact
+from pipeline.studies.flipflop.exact import recognisers as exact
 from pipeline.studies.flipflop.measures.reading import Config
 from pipeline.studies.flipflop.names import PLAIN
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pipeline.languages import flipflop as language
-from pipeline.models.flipflop import exact
+from pipeline.studies.flipflop.exact import recognisers as exact
 
 Floats = NDArray[np.float64]
 Tokens = NDArray[np.integer]

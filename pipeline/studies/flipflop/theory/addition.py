@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit.streams import stream
-from pipeline.models.flipflop import exact
 from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, exceptions, judged, row
+from pipeline.studies.flipflop.exact import recognisers as exact
 from schemas import theory
 
 if TYPE_CHECKING:

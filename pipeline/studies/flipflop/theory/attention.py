@@ -12,8 +12,8 @@ import polars as pl
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
-from pipeline.models.flipflop import exact
 from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, OWN, SOURCE, exceptions, judged, row
+from pipeline.studies.flipflop.exact import recognisers as exact
 from schemas import theory
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import polars as pl
 
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
-from pipeline.models.flipflop import exact
 from pipeline.studies.flipflop.constructions import OWN, SOURCE, exceptions, judged, row
+from pipeline.studies.flipflop.exact import recognisers as exact
 from schemas import theory
 
 if TYPE_CHECKING:

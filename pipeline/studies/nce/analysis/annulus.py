@@ -9,8 +9,8 @@ import polars as pl
 
 from pipeline.kit.inputs import Inputs
 from pipeline.languages.exponential_families import mean_optimum
-from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import NCE
+from pipeline.studies.nce.exact import exponential_family as log_ratio
+from pipeline.studies.nce.exact.exponential_family import NCE
 
 if TYPE_CHECKING:
     from pipeline.studies.nce.params import Annulus

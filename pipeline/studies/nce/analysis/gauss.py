@@ -13,8 +13,6 @@ import polars as pl
 from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.languages import exponential_families as families
-from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import NCE, Array
 from pipeline.studies.nce.comparisons import (
     AT_ETA,
     BY_RULE,
@@ -27,6 +25,8 @@ from pipeline.studies.nce.comparisons import (
     STANDARD,
     STANDARD_STEP,
 )
+from pipeline.studies.nce.exact import exponential_family as log_ratio
+from pipeline.studies.nce.exact.exponential_family import NCE, Array
 from pipeline.studies.nce.measures.edges import at_edge
 from pipeline.studies.nce.measures.sampled import LOSSES, PLAIN, Pairs, ends, together, walk
 from pipeline.studies.nce.measures.seeds import compare

@@ -9,8 +9,8 @@ import polars as pl
 
 from pipeline.kit.inputs import Inputs
 from pipeline.languages import exponential_families as families
-from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array, Problem
+from pipeline.studies.nce.exact import exponential_family as log_ratio
+from pipeline.studies.nce.exact.exponential_family import ENCE, NCE, Array, Problem
 from pipeline.studies.nce.measures.rates import Rate, Series, fitted
 from schemas.nce.tables import LOG_R
 

@@ -1,6 +1,6 @@
 """N3 to N5: updates on the population loss until the distance to tau_* meets a target (Liu 2024, Theorems 17 to 19).
 
-All paths of one rule and loss run as one batch (`pipeline.models.log_ratio.exponential_family.descend`).
+All paths of one rule and loss run as one batch (`pipeline.studies.nce.exact.exponential_family.descend`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import polars as pl
 
 from pipeline.kit.inputs import Inputs
 from pipeline.languages.exponential_families import mean_optimum
-from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array
+from pipeline.studies.nce.exact import exponential_family as log_ratio
+from pipeline.studies.nce.exact.exponential_family import ENCE, NCE, Array
 from pipeline.studies.nce.measures import flow
 from pipeline.studies.nce.measures.rates import Rate, Series, fitted, growth
 from schemas.nce.tables import (

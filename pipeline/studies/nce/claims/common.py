@@ -9,7 +9,7 @@ from pipeline.kit.conditions import Condition
 from pipeline.kit.evidence import Evidence
 
 SOURCE = "Liu 2024, {}"
-NOT_THERE = "no such R in params/nce.yaml"
+NOT_THERE = "no such R in params/nce/"
 
 
 def between(low: float, high: float) -> tuple[Condition, Condition]:
@@ -30,5 +30,5 @@ def bend(rates: pl.DataFrame, quantity: str, loss: str) -> str:
 
 def slope(rates: pl.DataFrame, quantity: str, loss: str) -> Evidence:
     """Return the slope of one fit, without an interval: what its points leave over is bend and no noise."""
-    missing = f"fewer than three R of {quantity} are in params/nce.yaml"
+    missing = f"fewer than three R of {quantity} are in params/nce/"
     return evidence.one_row(rates, missing, value="slope", quantity=quantity, loss=loss)

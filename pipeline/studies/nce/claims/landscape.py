@@ -35,7 +35,7 @@ def loss_range(context: Results) -> Iterator[Gate]:
         "L(tau_q) at the R where it is furthest from log 2",
         PROPOSITION_7,
         within(float(np.log(2)), 1e-9),
-        *reduced(rows, furthest, "no R in params/nce.yaml"),
+        *reduced(rows, furthest, "no R in params/nce/"),
         published=Published(float(np.log(2)), derivation="log 2"),
     )
     changes = pl.col("loss_opt").diff(null_behavior="drop")
@@ -89,7 +89,7 @@ def curvature(context: Results) -> Iterator[Gate]:
         "sigma_max(H_*) over R/sqrt(2 pi) exp(-R^2/8), largest for R >= 1",
         SOURCE.format("Lemma 46"),
         at_most(1),
-        *reduced(rows, ratio, "no R from 1 on in params/nce.yaml"),
+        *reduced(rows, ratio, "no R from 1 on in params/nce/"),
     )
     lemma_47 = SOURCE.format("Lemma 47")
     measure = "slope of log(sigma_min(H_*) exp(R^2/8)) against log R"
@@ -148,7 +148,7 @@ def at_noise(context: Results) -> Iterator[Gate]:
         "distance of the Hessian's entries at tau_q from [[R^2 + 2, -R], [-R, 2]]/8, largest",
         SOURCE.format("Eq. 4.58"),
         at_most(1e-9),
-        *reduced(rows, error, "no R in params/nce.yaml"),
+        *reduced(rows, error, "no R in params/nce/"),
     )
     far, share = rows.filter(pl.col("R") >= 4), pl.col("sig_max") / pl.col("R") ** 2
     for name, value in (("smallest", column_min(share)), ("largest", column_max(share))):
@@ -185,11 +185,11 @@ def annulus(context: Results) -> Iterator[Gate]:
             measure,
             LEMMA_49,
             within(limit, 0.03),
-            *reduced(row, pl.col("kappa_min"), f"R = {AT:g} is not in params/nce.yaml"),
+            *reduced(row, pl.col("kappa_min"), f"R = {AT:g} is not in params/nce/"),
             kind=CORRECTED,
         )
     every = table.filter(pl.col("R") >= 4)
-    smallest = reduced(every, column_min("kappa_min"), "no R from 4 on in params/nce.yaml")
+    smallest = reduced(every, column_min("kappa_min"), "no R from 4 on in params/nce/")
     yield Gate(
         "6",
         "smallest decay",

@@ -127,7 +127,7 @@ def polynomial(context: Results) -> Iterator[Gate]:
         source,
         above(10),
         ratio,
-        f"R = {COMPARED:g} is not in params/nce.yaml",
+        f"R = {COMPARED:g} is not in params/nce/",
     )
 
 
@@ -143,5 +143,5 @@ def bounded(context: Results) -> Iterator[Gate]:
             "steps of NGD over the bound of the theorem, largest of all R",
             THEOREM_19_SOURCE,
             at_most(1),
-            *reduced(rows, column_max(share), "no R in params/nce.yaml"),
+            *reduced(rows, column_max(share), "no R in params/nce/"),
         )

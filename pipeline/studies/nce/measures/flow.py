@@ -6,8 +6,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from pipeline.languages.exponential_families import mean_optimum
-from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import Array
+from pipeline.studies.nce.exact import exponential_family as log_ratio
+from pipeline.studies.nce.exact.exponential_family import Array
 from schemas.nce.tables import GD
 
 RELATIVE, ABSOLUTE = 1e-9, 1e-11  # tolerances of the integration

@@ -10,8 +10,8 @@ import polars as pl
 
 from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
-from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array
+from pipeline.studies.nce.exact import exponential_family as log_ratio
+from pipeline.studies.nce.exact.exponential_family import ENCE, NCE, Array
 from schemas.nce.tables import ADAM, GD, MOMENTUM, NGD
 
 Loss = log_ratio.Nce | log_ratio.Ence

@@ -13,9 +13,9 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
-from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import NCE
 from pipeline.studies.nce.constructions import LOSSES, NAMES, SOURCE, count, distances, grid, path, row, rows, slope
+from pipeline.studies.nce.exact import exponential_family as log_ratio
+from pipeline.studies.nce.exact.exponential_family import NCE
 
 CAP = 400_000
 OUTER, LANDING, INNER = 0.2, 0.15, 0.1

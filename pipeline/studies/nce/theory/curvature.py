@@ -11,9 +11,9 @@ from scipy import stats
 
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
-from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import ENCE, NCE
 from pipeline.studies.nce.constructions import SOURCE, grid, row, rows
+from pipeline.studies.nce.exact import exponential_family as log_ratio
+from pipeline.studies.nce.exact.exponential_family import ENCE, NCE
 
 LEMMA_46, LEMMA_47, LEMMA_48 = (SOURCE.format(f"Lemma {number}") for number in (46, 47, 48))
 SMALLEST_LIMIT = 2 * np.pi**2 * np.sqrt(np.pi / 2)  # of sigma_min exp(R^2/8) R^5

@@ -13,9 +13,9 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
-from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import ENCE
 from pipeline.studies.nce.constructions import SOURCE, count, grid, path, row, rows
+from pipeline.studies.nce.exact import exponential_family as log_ratio
+from pipeline.studies.nce.exact.exponential_family import ENCE
 
 DIMENSION, VARIANCES = 16, (6.0, 12.0)
 LEMMA_53, LEMMA_54, THEOREM_21 = (SOURCE.format(at) for at in ("Lemma 53", "Lemma 54", "Theorem 21"))

@@ -11,9 +11,9 @@ import polars as pl
 from pipeline.kit.extremes import largest, smallest
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import mean_optimum
-from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import NCE
 from pipeline.studies.nce.constructions import SOURCE, grid, row, rows
+from pipeline.studies.nce.exact import exponential_family as log_ratio
+from pipeline.studies.nce.exact.exponential_family import NCE
 
 PROPOSITION_7, PROPOSITION_8 = (SOURCE.format(f"Proposition {number}") for number in (7, 8))
 FAR = 16.0  # R from which the asymptotic form is held against the loss

@@ -14,9 +14,9 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
-from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Problem
 from pipeline.studies.nce.constructions import LOSSES, NAMES, SOURCE, grid, near_segment, row, rows
+from pipeline.studies.nce.exact import exponential_family as log_ratio
+from pipeline.studies.nce.exact.exponential_family import ENCE, NCE, Problem
 
 STEP = 1e-4  # of central differences
 DIMENSION, SAMPLES = 16, 200  # of the sampled problem in 33 coordinates

@@ -13,8 +13,6 @@ import polars as pl
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages.exponential_families import Array, mean_optimum
-from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import NCE
 from pipeline.studies.nce.constructions import (
     LOSSES,
     NAMES,
@@ -28,6 +26,8 @@ from pipeline.studies.nce.constructions import (
     slope,
     unit_vectors,
 )
+from pipeline.studies.nce.exact import exponential_family as log_ratio
+from pipeline.studies.nce.exact.exponential_family import NCE
 
 LEMMA_51, THEOREM_19, COROLLARY_2 = (SOURCE.format(at) for at in ("Lemma 51", "Theorem 19", "Corollary 2"))
 ASYMPTOTIC = (8.0, 10.0, 12.0, 16.0, 20.0)  # R over which the exponent of the bound is read

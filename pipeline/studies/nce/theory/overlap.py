@@ -14,9 +14,9 @@ import polars as pl
 
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
-from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import NCE
 from pipeline.studies.nce.constructions import SOURCE, count, grid, path, row, rows
+from pipeline.studies.nce.exact import exponential_family as log_ratio
+from pipeline.studies.nce.exact.exponential_family import NCE
 
 LEMMA_52, LEMMA_60, LEMMA_61, THEOREM_20 = (
     SOURCE.format(at) for at in ("Lemma 52", "Lemma 60", "Lemma 61", "Theorem 20")

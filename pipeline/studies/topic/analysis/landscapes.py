@@ -11,8 +11,8 @@ import polars as pl
 from pipeline.kit.extremes import largest
 from pipeline.kit.inputs import Inputs
 from pipeline.languages.topic import Masking, Population
-from pipeline.models.topic_attention import stage_two
-from pipeline.models.topic_attention.stage_two import KINDS, VARIANTS
+from pipeline.studies.topic.exact import stage_two
+from pipeline.studies.topic.exact.stage_two import KINDS, VARIANTS
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:

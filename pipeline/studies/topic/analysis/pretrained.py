@@ -40,7 +40,7 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     found = Measurements(context)
     with one_thread():
         for name in context.entry.measured:
-            where = f"params/{context.study}.yaml: experiments.{context.experiment}.encoders.{name}"
+            where = f"params/{context.study}/experiments.yaml: {context.experiment}.encoders.{name}"
             own = bert_checkpoint.read(context.entry.encoders[name], where)
             documents = [own.ids(text, context.entry.longest) for text in texts]
             corpus, ids = _corpus(context, own, f"{REFERENCE}, tokens of {name}", documents)

@@ -16,7 +16,7 @@ from pipeline.studies.topic.claims.common import SECTION
 from schemas.claims import CORRECTED, OWN, STATED
 
 NONE = at_most(0.0)
-# What the variants of `pipeline.models.topic_attention.stage_two` are called, as in the rows of the theory.
+# What the variants of `pipeline.studies.topic.exact.stage_two` are called, as in the rows of the theory.
 NORMALISERS = {"paper": "normaliser as printed", "consistent": "normaliser with [MASK]"}
 ASSUMPTION = "2.1.4.3, Assumption 2.1.2"
 

@@ -13,8 +13,6 @@ import polars as pl
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Masking, Population
-from pipeline.models.topic_attention import stage_two
-from pipeline.models.topic_attention.stage_two import KINDS, VARIANTS, Optimum
 from pipeline.studies.topic.constructions import (
     NORMALISERS,
     OWN_CHECK,
@@ -27,6 +25,8 @@ from pipeline.studies.topic.constructions import (
     row,
     slip,
 )
+from pipeline.studies.topic.exact import stage_two
+from pipeline.studies.topic.exact.stage_two import KINDS, VARIANTS, Optimum
 from schemas import theory
 
 if TYPE_CHECKING:

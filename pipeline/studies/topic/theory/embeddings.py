@@ -11,8 +11,8 @@ import polars as pl
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Floats, Population
-from pipeline.models.topic_values import stage_one
 from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, judged, masking_of, row, slip
+from pipeline.studies.topic.exact import stage_one
 from schemas import theory
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import polars as pl
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages.topic import Population
-from pipeline.models.topic_attention import stage_two
 from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, judged, masking_of, named, row, slip
+from pipeline.studies.topic.exact import stage_two
 from schemas import theory
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import polars as pl
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Masking, Population
-from pipeline.models.topic_attention import stage_two
 from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, exceptions, judged, masking_of, row, slip
+from pipeline.studies.topic.exact import stage_two
 from schemas import theory
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ import polars as pl
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Population
-from pipeline.models.topic_values import stage_one
 from pipeline.studies.topic.constructions import (
     CONTROL,
     OWN_CHECK,
@@ -23,6 +22,7 @@ from pipeline.studies.topic.constructions import (
     row,
     slope,
 )
+from pipeline.studies.topic.exact import stage_one
 from schemas import theory
 
 if TYPE_CHECKING:

@@ -1,1 +1,0 @@
-"""Exact models of the distillation study: what the grammar implies, and attention with weights written down."""
