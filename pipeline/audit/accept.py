@@ -12,22 +12,29 @@ import getpass
 import hashlib
 import json
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from pipeline import params as parameters
-from pipeline.audit import changes, history
+from pipeline.audit import changes, git, hashing, rebuild
 from pipeline.audit.causes import Cause, names
 from pipeline.audit.changes import Change, Changes
-from pipeline.audit.prove import Proof, prove
+from pipeline.audit.compare import IDENTICAL, ROUNDING, compare
 from pipeline.engine import graph
 from pipeline.engine import snakemake as engines
 from pipeline.engine.repository import record_code
+from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError
 from pipeline.params import Params
+
+Proof = dict[str, str]  # path of an output -> its md5, here and as made again
 
 
 @dataclass(frozen=True)
@@ -82,9 +89,48 @@ def accept(name: str | None, reason: str, *, dry_run: bool = False, proved: bool
 def _proofs(edits: dict[graph.Job, list[_Edit]], params: Params) -> dict[graph.Job, Proof]:
     code = {edit.path: edit.new for of in edits.values() for edit in of}
     try:
-        return prove(edits, params, code)
+        return _prove(edits, params, code)
     except SandglassError as error:
         raise SandglassError(f"accept: nothing was accepted, because {error}") from None
+
+
+def _prove(jobs: Iterable[graph.Job], params: Params, code: dict[Path, str]) -> dict[graph.Job, Proof]:
+    """Run ``jobs`` again in a scratch folder, with files of ``code`` that have these md5s, and compare the results.
+
+    Each job reads the inputs that lie here. Raises SandglassError if one fails or makes anything else than what is
+    here; the scratch folder then stays.
+    """
+    check_software(Path())
+    folder = Path(tempfile.mkdtemp(prefix="sandglass-proof-"))
+    try:
+        rebuild.lay_out(folder)
+        if edited := [str(path) for path, md5 in code.items() if hashing.md5(folder / path) != md5]:
+            raise SandglassError(f"{', '.join(edited)} was edited at this moment")
+        proofs = {job: _prove_one(job, params, folder) for job in jobs}
+    except (SandglassError, KeyboardInterrupt):
+        print(f"sandglass: what was made again is in {folder}", file=sys.stderr)
+        raise
+    shutil.rmtree(folder)
+    return proofs
+
+
+def _prove_one(job: graph.Job, params: Params, folder: Path) -> Proof:
+    for path in graph.data(job, params):
+        if not (folder / path).is_file():  # else a job before this one made it, the same as here
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, folder / path)
+    env = {key: value for key, value in os.environ.items() if key != "DVC_ROOT"}
+    words = [sys.executable, *job.command.split()[1:]]
+    if subprocess.run(words, cwd=folder, env=env, stdout=sys.stderr, check=False).returncode:
+        raise SandglassError(f"{job.stage} fails with this code: see {folder / graph.LOGS / job.name}.log")
+    proof = {}
+    for path in graph.outputs(job, params):
+        made = compare(path, Path(), folder, ROUNDING)
+        if made.state != IDENTICAL:
+            text = f" ({made.text})" if made.text else ""
+            raise SandglassError(f"{job.stage}, run again with this code, makes {path} {made.state}{text}")
+        proof[str(path)] = hashing.md5(path)
+    return proof
 
 
 def _only_code(diff: Changes, name: str | None, params: Params) -> dict[graph.Job, Change]:
@@ -114,7 +160,7 @@ def _edit(cause: Cause, seen: dict[tuple[str, str | None], _Edit]) -> _Edit:
         content = Path(cause.what).read_bytes()
         if hashlib.md5(content).hexdigest() != cause.new:
             raise SandglassError(f"accept: {cause.what} was edited at this moment; nothing was accepted")
-        version = history.find(Path(cause.what), cause.old) if cause.old else None
+        version = git.find(Path(cause.what), cause.old) if cause.old else None
         before = b"" if cause.old is None else version.content if version else None
         diff = None if before is None else _diff(cause.what, before, content)
         seen[key] = _Edit(Path(cause.what), cause.old, cause.new, content, diff)
@@ -136,7 +182,7 @@ def _show(edits: list[_Edit]) -> None:
 
 def _log(edits: dict[graph.Job, list[_Edit]], reason: str, proofs: dict[graph.Job, Proof]) -> None:
     lines = graph.ACCEPTED.read_text(encoding="utf-8").splitlines() if graph.ACCEPTED.is_file() else []
-    author = history.author() or _login()
+    author = git.author() or _login()
     for job, of in edits.items():
         diffs = [edit.diff for edit in of]
         known = hashlib.sha256("".join(filter(None, diffs)).encode()).hexdigest() if None not in diffs else None

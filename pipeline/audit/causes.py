@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from pipeline.audit import hashing, history, provenance
+from pipeline.audit import git, hashing, provenance
 from pipeline.audit.provenance import Entry, Stage
 from pipeline.engine import graph
 from pipeline.engine import snakemake as engines
@@ -133,7 +133,7 @@ class Search:
 
     def _file(self, path: Path, old: str | None, new: str | None) -> Iterator[Cause]:
         kind = _kind(path)
-        version = history.find(path, old) if old and kind in ("code", "software") else None
+        version = git.find(path, old) if old and kind in ("code", "software") else None
         if kind == "software" and version and new and (lines := requirements(version.content, path)):
             yield from lines
         else:
@@ -177,7 +177,7 @@ class Search:
             locks = (lambda: self._recorded, lambda: self._committed)
             candidates: Iterator[dict[Path, str]] = (self._made(below, folder) for below in locks)
         else:
-            candidates = history.listings(folder)
+            candidates = git.listings(folder)
         return next((files for files in candidates if _folder_md5(folder, files) == md5), None)
 
     def _made(self, below: Callable[[], dict[Path, list[Entry]]], folder: Path) -> dict[Path, str]:
@@ -192,7 +192,7 @@ class Search:
 
     @cached_property
     def _committed(self) -> dict[Path, list[Entry]]:
-        text = history.committed(provenance.LOCK)
+        text = git.committed(provenance.LOCK)
         return provenance.outs_below(provenance.Lock(text or "", "the committed dvc.lock"))
 
 

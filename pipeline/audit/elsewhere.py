@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.audit import hashing, provenance, worktree
+from pipeline.audit import git, hashing, provenance
 from pipeline.audit.compare import ROUNDING
 from pipeline.audit.provenance import LOCK, Lock
 from pipeline.engine import lockfile
@@ -55,7 +55,7 @@ def committed_lock() -> Lock | None:
 
     Raises SandglassError if it is not a lock file of DVC.
     """
-    text = worktree.committed(LOCK)
+    text = git.committed(LOCK)
     return None if text is None else Lock(text, f"the committed {LOCK}")
 
 

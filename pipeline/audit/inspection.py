@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pipeline import params as parameters
-from pipeline.audit import again, elsewhere, lineage, provenance, published, release, sets, verify, worktree
+from pipeline.audit import again, elsewhere, git, lineage, provenance, published, release, sets, verify
 from pipeline.audit.again import Again
 from pipeline.audit.findings import AGAIN, COMMIT, IDS, PUBLISHED, RECOMPUTED, RECORD, RELEASE, SETS, Finding
 from pipeline.audit.lineage import Chain
@@ -87,7 +87,7 @@ def inspect(params: Params, *, recompute: bool = False) -> Audit:
     Raises SandglassError if dvc.lock is not a lock file of DVC.
     """
     chain = Chain(provenance.resolve("report", params), params)
-    commit = worktree.commit()
+    commit = git.commit()
     findings = [*_commit()] if commit else []
     findings += [*_record(chain), *_dropped(chain)]
     files, lost = published.files(chain)
@@ -121,11 +121,11 @@ def inspect(params: Params, *, recompute: bool = False) -> Audit:
 def _commit() -> Iterator[Finding]:
     """Yield the files that are not as the commit has them; dvc.lock, which a build elsewhere changes, has a line of its
     own."""
-    for path in worktree.differing():
+    for path in git.differing():
         if path != LOCK:
             text = "differs from the committed one" if path.exists() else "is gone, and the commit has it"
             yield Finding(COMMIT, str(path), text, f"git checkout HEAD {path}, or commit it")
-    for path in worktree.unknown(*CODE):
+    for path in git.unknown(*CODE):
         yield Finding(COMMIT, str(path), "lies where code does, and no commit holds it", f"rm {path}, or commit it")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.audit import hashing, verify, worktree
+from pipeline.audit import git, hashing, verify
 from pipeline.audit.findings import IDS, PUBLISHED, Finding
 from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import LOCK, Entry
@@ -67,7 +67,7 @@ def _lost(text: str, entry: Entry, md5: str) -> tuple[str, str]:
     if not damaged and any(copies.values()):
         return text, fetch
     # A remote that is a folder of this repository: git has what it lost.
-    kept = [path for path, whole in copies.items() if not whole and worktree.holds(path)]
+    kept = [path for path, whole in copies.items() if not whole and git.holds(path)]
     spoilt = [path for path in damaged if path not in kept]  # in the cache, for instance
     steps = [f"rm -f {path}" for path in spoilt] + [f"git checkout HEAD {path}" for path in kept]
     if damaged:

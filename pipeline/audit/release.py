@@ -9,7 +9,7 @@ import re
 import subprocess
 from dataclasses import dataclass
 
-from pipeline.audit import worktree
+from pipeline.audit import git
 
 GOOD, BAD, UNCHECKED = "good", "bad", "not checked"
 _SIGNATURE = re.compile(r"^-----BEGIN (?:PGP|SSH) SIGNATURE-----$", re.MULTILINE)
@@ -33,7 +33,7 @@ def releases() -> list[Release]:
 
     A signature by a key that git does not know here is not checked: it is neither good nor bad.
     """
-    return [_checked(tag) for tag in worktree.tags() if _SIGNATURE.search(worktree.content(tag) or "")]
+    return [_checked(tag) for tag in git.tags() if _SIGNATURE.search(git.content(tag) or "")]
 
 
 def _checked(tag: str) -> Release:

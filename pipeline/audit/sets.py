@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from pipeline.audit import hashing, provenance, verify, worktree
+from pipeline.audit import git, hashing, provenance, verify
 from pipeline.audit.findings import SETS, Finding
 from pipeline.audit.lineage import Chain
 from pipeline.errors import SandglassError
@@ -29,7 +29,7 @@ def sets(chain: Chain) -> tuple[list[str], list[Finding]]:
 def _findings(name: str, names: dict[str, str], chain: Chain) -> Iterator[Finding]:
     entry, pointer = provenance.reference_set(REFERENCE / name / record.RECORD), _pointer(name)
     assert entry is not None
-    if worktree.committed(pointer) is not None and worktree.edited([pointer]):
+    if git.committed(pointer) is not None and git.edited([pointer]):
         yield Finding(SETS, str(pointer), "differs from the committed one", f"git checkout {pointer}")
     if names.get(name) != entry.md5:
         others = [other for other, md5 in names.items() if md5 == entry.md5]

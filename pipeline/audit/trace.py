@@ -36,7 +36,7 @@ from typing import Any
 import polars as pl
 
 from pipeline import params
-from pipeline.audit import lineage, provenance, rebuild, trace_text, verify, worktree
+from pipeline.audit import git, lineage, provenance, rebuild, trace_text, verify
 from pipeline.audit.compare import DIFFERENT, IDENTICAL, INSIDE, NOT_COMPARED, WITHIN
 from pipeline.audit.elsewhere import Yardstick
 from pipeline.audit.lineage import Chain
@@ -102,14 +102,14 @@ def document(names: list[str], chain: Chain, checks: list[Check], verdict: str |
     edits = graph.accepted()
     inputs = {path for job in chain.jobs for path in graph.code(job, chain.params)}
     watched = [*map(Path, chain.params.raw), provenance.LOCK, *sorted(inputs)]
-    commit = worktree.commit()
+    commit = git.commit()
     times = Reference.load(chain.params.scale)
     return {
         "names": names,
         "shared": {name: both for name in names if (both := provenance.shared_name(name, chain.params))},
         "artifacts": [_artifact(chain, artifact, times) for artifact in chain.artifacts],
         "claims": [row for artifact in chain.artifacts for row in _claim_rows(chain, artifact)],
-        "git": {"commit": commit, "edited": [str(path) for path in worktree.edited(watched)] if commit else []},
+        "git": {"commit": commit, "edited": [str(path) for path in git.edited(watched)] if commit else []},
         "jobs": [_job(chain, job, edits) for job in chain.jobs],
         "checks": [asdict(check) for check in checks],
         "verified": verdict,

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline.audit import hashing, worktree
+from pipeline.audit import git, hashing
 from pipeline.audit.lineage import Chain, covering
 from pipeline.audit.provenance import LOCK, Entry, Lock, Stage, reference_set
 from pipeline.engine import graph
@@ -48,7 +48,7 @@ def lock(chain: Chain) -> Iterator[Check]:
 
     A build with other results than the committed ones is no fault of the record: its state is `ELSEWHERE`.
     """
-    text = worktree.committed(LOCK)
+    text = git.committed(LOCK)
     if text is None:
         yield Check("", "lock", str(LOCK), NOT_CHECKED, "no commit holds one to compare it with")
     committed = None if text is None else Lock(text, f"the committed {LOCK}")
@@ -130,9 +130,9 @@ def references(chain: Chain) -> Iterator[Check]:
         entry = reference_set(path)
         if entry is not None:
             yield from folder(chain, entry, {path} if path.is_file() else None, "output", check)
-        elif worktree.committed(path) is None:
+        elif git.committed(path) is None:
             yield check("output", str(path), NOT_CHECKED, "neither a .dvc file nor a commit has a record of it")
-        elif worktree.edited([path]):
+        elif git.edited([path]):
             yield check("output", str(path), MISMATCH, "differs from the committed one")
         else:
             yield check("output", str(path), MATCH)

@@ -17,7 +17,7 @@ from dvc_data.hashfile.tree import Tree
 from workspace import REPOSITORY
 
 from pipeline import params
-from pipeline.audit import hashing, history, provenance
+from pipeline.audit import git, hashing, provenance
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.params import Params
@@ -329,12 +329,12 @@ def test_old_versions_of_code_are_found_in_git(tmp_path: Path, monkeypatch: pyte
         listings.append({folder / name: hashing.md5(folder / name) for name in ("a.py", "é b.py")})
         subprocess.run(["git", "add", "-A"], check=True)
         subprocess.run(["git", *who, "commit", "-qm", "x"], check=True)
-    history.find.cache_clear()
+    git.find.cache_clear()
     for text in texts:
-        version = history.find(folder / "é b.py", hashlib.md5(text.encode() * 2).hexdigest())
+        version = git.find(folder / "é b.py", hashlib.md5(text.encode() * 2).hexdigest())
         assert version is not None and version.content == text.encode() * 2
-    assert history.find(folder / "a.py", hashlib.md5(b"three").hexdigest()) is None
-    assert list(history.listings(folder)) == listings[::-1]
+    assert git.find(folder / "a.py", hashlib.md5(b"three").hexdigest()) is None
+    assert list(git.listings(folder)) == listings[::-1]
 
 
 def _edits(*steps: tuple[str | None, str], path: str = "a.py") -> list[dict[str, Any]]:
