@@ -352,14 +352,14 @@ def audit(
 ) -> None:
     """Check all that is published, without training: md5s, code, parameters; claims and figures made again.
 
-    ✓ agrees; ✗ does not agree, one line for each thing; ⚠ was not proved, or could not be checked.
+    ✓ agrees; ✗ does not agree, one line for each thing; ⚠ was not proved; ? could not be checked.
 
-    Exit status: 0 all agrees, though something may not be proved; 1 something does not agree; 2 not carried out.
+    Exit status: 0 all agrees, though something may not be proved; 1 something does not agree; 2 not carried out; 3 what
+    was checked agrees, and something could not be checked.
     """
     from pipeline.audit.inspection import run
 
-    if not run(as_json=json, recompute=recompute):
-        raise typer.Exit(1)
+    raise typer.Exit(run(as_json=json, recompute=recompute))
 
 
 @app.command()

@@ -79,7 +79,8 @@ def distance(studies: Iterable[str], scale: str, ours: Lock | None = None) -> st
     """
     ours, committed = ours or provenance.read_lock(), committed_lock()
     if committed is None:
-        return f"no commit holds a {LOCK} to compare with; {_made_on('this one', ours, scale)}"
+        why = git.trouble() or f"no commit holds a {LOCK}"
+        return f"{why}: nothing to compare with; {_made_on('this one', ours, scale)}"
     if committed.text == ours.text:
         return f"{LOCK} is the committed one ({_made_on('', ours, scale)})"
     if (theirs := _scale(committed)) not in (None, scale):

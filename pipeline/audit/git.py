@@ -22,6 +22,19 @@ class Version:
     content: bytes
 
 
+def trouble() -> str | None:
+    """Return in words why git answers nothing here: none installed, no repository, no commit, or its own refusal.
+
+    None where it answers. Without asking this first, no answer may not be taken for "there is none".
+    """
+    try:
+        _must("rev-parse", "--show-toplevel")
+    except SandglassError as error:
+        text = str(error).partition("fatal: ")[2] or str(error)
+        return "this folder is no git repository" if text.startswith("not a git repository") else text
+    return None if commit() else "no commit is checked out"
+
+
 def commit() -> str | None:
     """Return the short name of the commit that is checked out; None without one, without a repository and without git.
 

@@ -47,6 +47,7 @@ class Audit:
     ``commit`` is the one that is checked out; ``lock`` says how dvc.lock stands to its own. ``recomputed`` files came
     from the parameters alone, None if that was not asked for; ``left_out`` are jobs that were not made again there, by
     the package that is not installed and by step. ``releases`` are the signatures of the release that is checked out.
+    ``unchecked`` is what an audit looks at and this one could not.
     """
 
     commit: str | None
@@ -62,21 +63,27 @@ class Audit:
     left_out: dict[str, dict[str, int]]
     kept_back: dict[str, int]
     releases: list[release.Release]
+    unchecked: list[Finding]
 
     @property
     def passed(self) -> bool:
-        """Return whether everything agrees."""
-        return not self.findings
+        """Return whether everything was checked and agrees."""
+        return self.status == 0
+
+    @property
+    def status(self) -> int:
+        """Return 0 if everything was checked and agrees, 1 if something does not, 3 if something was not checked."""
+        return 1 if self.findings else 3 if self.unchecked else 0
 
 
-def run(*, as_json: bool, recompute: bool = False) -> bool:
-    """Audit this work tree, print what was found, and return whether everything agrees."""
+def run(*, as_json: bool, recompute: bool = False) -> int:
+    """Audit this work tree, print what was found, and return the exit status, as `Audit.status` has it."""
     audit = inspect(parameters.load(), recompute=recompute)
     if as_json:
         print(json.dumps(asdict(audit) | {"passed": audit.passed}, indent=1, ensure_ascii=False))
     else:
         show(audit, Console(highlight=False))
-    return audit.passed
+    return audit.status
 
 
 def inspect(params: Params, *, recompute: bool = False) -> Audit:
@@ -115,7 +122,22 @@ def inspect(params: Params, *, recompute: bool = False) -> Audit:
         left_out=computed.left_out if computed else {},
         kept_back=dict(absent),
         releases=signed,
+        unchecked=[*_unchecked(commit, signed, (computed or Again()).left_out)],
     )
+
+
+def _unchecked(
+    commit: str | None, signed: list[release.Release], left_out: dict[str, dict[str, int]]
+) -> Iterator[Finding]:
+    """Yield what could not be looked at, and why: what git has to say, signatures by unknown keys, other packages."""
+    if commit is None:
+        text = f"not checked, so whether anybody published or signed this cannot be told: {git.trouble()}"
+        yield Finding(COMMIT, "commit and release", text)
+    for tag in signed:
+        if tag.state == release.UNCHECKED:
+            yield Finding(RELEASE, f"release {tag.tag}", f"is signed, but that was not checked: {tag.text}")
+    for package, steps in left_out.items():
+        yield Finding(RECOMPUTED, RECOMPUTED, f"not {_counts(steps)}, which need {package}")
 
 
 def _commit() -> Iterator[Finding]:
@@ -204,7 +226,6 @@ def show(audit: Audit, console: Console) -> None:
     }
     if audit.commit is None:
         del sentences[COMMIT]
-        console.print("[yellow]⚠[/] commit: there is none here, so whether anybody published this cannot be told")
     if audit.recomputed is None:
         del sentences[RECOMPUTED]
     good = [f"{each.tag}, {each.text}" for each in audit.releases if each.state == release.GOOD]
@@ -220,22 +241,19 @@ def show(audit: Audit, console: Console) -> None:
             _print_finding(each, console, "    ")
     for each in audit.warnings:
         _print_finding(each, console, "[yellow]⚠[/] ")
-    for package, steps in audit.left_out.items():
-        console.print(f"[yellow]⚠[/] {RECOMPUTED}: not {_counts(steps)}, which need {package}", soft_wrap=True)
-    for tag in audit.releases:
-        if tag.state == release.UNCHECKED:
-            text = f"? release: {tag.tag} is signed, but that was not checked: {tag.text}"
-            console.print(escape(text), soft_wrap=True)
+    for each in audit.unchecked:
+        _print_finding(each, console, "[yellow]?[/] ")
     console.print(
         f"never published, so not audited: the results of {_counts(audit.kept_back)} (rebuild them: make reproduce)",
         soft_wrap=True,
     )
     warned = f", with {len(audit.warnings)} warning{'s' * (len(audit.warnings) > 1)}" if audit.warnings else ""
-    console.print(
-        f"[bold green]audit passed[/]{warned}"
-        if audit.passed
-        else f"[bold red]audit failed: {len(audit.findings)} of what was checked does not agree[/]"
-    )
+    ends = {
+        0: f"[bold green]audit passed[/]{warned}",
+        1: f"[bold red]audit failed: {len(audit.findings)} of what was checked does not agree[/]",
+        3: f"[bold yellow]audit incomplete: what was checked agrees, {len(audit.unchecked)} could not be[/]{warned}",
+    }
+    console.print(ends[audit.status])
 
 
 def _counts(steps: dict[str, int]) -> str:

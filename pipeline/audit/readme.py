@@ -194,6 +194,7 @@ def _audit(results: Results, _: str) -> str:
         left_out={},
         kept_back=dict(kept_back),
         releases=[],
+        unchecked=[],
     )
     text = io.StringIO()
     inspection.show(audit, Console(file=text, highlight=False))

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -33,8 +34,8 @@ THEORY = "data/theory/toy/toy-identity.parquet"
 DATASET = "data/datasets/toy/toy-numbers/toy-numbers.parquet"
 
 
-def audit(workspace: Workspace, status: int, *options: str) -> dict[str, Any]:
-    done = workspace.run("python", "-m", "pipeline", "audit", "--json", *options)
+def audit(workspace: Workspace, status: int, *options: str, **env: str) -> dict[str, Any]:
+    done = workspace.run("python", "-m", "pipeline", "audit", "--json", *options, **env)
     assert done.status == status, done.output
     report: dict[str, Any] = json.loads(done.output)
     assert report["passed"] == (status == 0)
@@ -474,10 +475,10 @@ def test_what_needs_a_package_that_is_not_installed_is_said_not_to_be_computed_a
     shutil.rmtree(built.path / "data/report")
     built.edit("pipeline/studies/toy/theory/identity.py", "import no_such_package.inside\n")
     recorded(built, "theory-toy-identity")
-    report = audit(built, 0, "--recompute")
+    report = audit(built, 3, "--recompute")
     assert report["left_out"] == {"no_such_package": {"theory": 1}} and report["recomputed"] == 1
     done = built.run("python", "-m", "pipeline", "audit", "--recompute")
-    assert "⚠ recomputed: not 1 theory, which need no_such_package" in done.output
+    assert "? recomputed: not 1 theory, which need no_such_package" in done.output
     built.edit("pipeline/studies/toy/theory/identity.py", "import pipeline.no_such_module\n")
     text = (built.path / "pipeline/studies/toy/theory/identity.py").read_text()
     text = text.replace("import no_such_package.inside\n", "")
@@ -537,9 +538,9 @@ def test_a_signed_release_is_checked(built: Workspace, tmp_path: Path) -> None:
     built.git("tag", "-a", "draft", "-m", "not signed")
     assert audit(built, 0)["releases"] == []
     built.git("tag", "-s", "v1", "-m", "results")
-    (release,) = audit(built, 0)["releases"]
+    (release,) = audit(built, 3)["releases"]
     assert (release["tag"], release["state"]) == ("v1", "not checked")
-    assert "v1 is signed, but that was not checked" in built.run("python", "-m", "pipeline", "audit").output
+    assert "? release v1: is signed, but that was not checked" in built.run("python", "-m", "pipeline", "audit").output
     signers.write_text(f"a@lab.org {key.with_suffix('.pub').read_text()}")
     built.git("config", "gpg.ssh.allowedSignersFile", str(signers))
     (release,) = audit(built, 0)["releases"]
@@ -550,3 +551,10 @@ def test_a_signed_release_is_checked(built: Workspace, tmp_path: Path) -> None:
     tag = built.git("hash-object", "-t", "tag", "-w", str(tmp_path / "tag")).strip()
     built.git("update-ref", "refs/tags/v1", tag)
     assert named(audit(built, 1), "release") == {"v1"}
+    # Where git does not answer, nothing that it was asked for may pass: another owner's folder, no git, no repository.
+    without = {"PATH": str(Path(sys.executable).parent)}
+    others = {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}
+    for environment, words in ((without, "git is not installed"), (others, "dubious ownership")):
+        report = audit(built, 3, **environment)
+        assert report["findings"] == [] and not report["passed"]
+        assert words in report["unchecked"][0]["text"] and words in report["lock"]

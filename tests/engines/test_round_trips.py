@@ -282,7 +282,7 @@ def test_a_graph_that_is_out_of_date_stops_dvc_and_is_written_by_snakemake(built
         if change == "removed":
             del params["theory"]["toy-identity"]
             params["experiments"]["toy-losses"] |= {"theory": ["toy-other"]}
-        params["theory"]["toy-other"] = {"language": "toy", "model": "toy/toy", "module": "identity", "size": 9}
+        params["theory"]["toy-other"] = {"module": "identity", "size": 9}
 
     built.edit("pipeline/studies/toy/names.py", "THEORY = ()\n")
     built.engine("snakemake")
