@@ -14,24 +14,28 @@ help:  ## what can be made
 
 env: $(VENV)/.stamp  ## the pinned environment, in .venv
 
+# Scripts of an environment name the folder that it was made in: in one that was moved it is set up anew.
+$(shell for each in $(VENV) .venv-audit; do \
+	made=$$(cat $$each/.stamp 2>/dev/null); [ "$${made:-$$PWD}" = "$$PWD" ] || rm -f $$each/.stamp; done)
+
 $(VENV)/.stamp: requirements.txt requirements-dev.txt constraints.txt pyproject.toml
 	$(RIGHT_PYTHON)
 	@echo "setting up $(VENV), once: fetching and installing the pinned packages (2 GB on disk) takes two to three minutes"
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements.txt
 	@echo "the libraries of the pipeline are installed; now what tests and linters need"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	$(BIN)/python -m pipeline params --write > /dev/null  # schemas for editors, which git does not keep
 	@echo "$(VENV) is ready"
-	@touch $@
+	@pwd > $@
 
 .venv-audit/.stamp: requirements-audit.txt constraints.txt
 	$(RIGHT_PYTHON)
 	@echo "setting up .venv-audit, once: fetching and installing what an audit needs takes half a minute"
-	$(PYTHON) -m venv .venv-audit
+	$(PYTHON) -m venv --clear .venv-audit
 	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-audit.txt
-	@touch $@
+	@pwd > $@
 
 reproduce: env  ## rebuild every result at the scale of params.yaml, record it with DVC, summarise
 	@python -m pipeline build $(STUDY)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import signal
 import sys
 from pathlib import Path
@@ -429,6 +431,9 @@ def trace(
 def main() -> None:
     """Run the command line; what the user can act on ends it with one line."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+            stream.reconfigure(errors="replace")  # a terminal that knows no ✓ shows something else in its place
     # Where it is installed, pandera imports it to make up data, which no command does: a quarter second a start.
     sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     try:

@@ -6,10 +6,7 @@ built, and no link back: what the scratch build does cannot touch the results he
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -17,7 +14,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 from ruamel.yaml import YAML
 
 from pipeline import params
@@ -26,7 +22,7 @@ from pipeline.audit.compare import DIFFERENT, NOT_COMPARED, ROUNDING, STATES, TR
 from pipeline.audit.hashing import DVC
 from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import LOCK, Artifact
-from pipeline.engine import graph, machine
+from pipeline.engine import build, graph, machine
 from pipeline.engine.build import Reference, duration
 from pipeline.errors import SandglassError
 from pipeline.store.paths import REFERENCE
@@ -37,7 +33,6 @@ FILES = (
     *(Path(params.FILE), graph.ACCEPTED),
 )
 POLL = 0.1  # seconds
-PATIENCE = 3.0  # seconds
 TAKEN = ("dataset", "train", "labels")  # steps whose results may be taken from here
 # Says that a folder is such a workspace, and whether results were taken into it.
 MARK = graph.STATE / "scratch"
@@ -189,33 +184,20 @@ def _build(chain: Chain, folder: Path) -> None:
     targets = {str(path) for job in chain.jobs for path in _targets(job, chain)}
     if not targets:
         return
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     quiet = ("--quiet", "host", "reason", "rules")
-    process = subprocess.Popen(
-        ["snakemake", *sorted(targets), *quiet], cwd=folder, env=os.environ | {"PATH": path}, stdout=sys.stderr
-    )
+    command = [*build.SNAKEMAKE, *sorted(targets), *quiet]
+    process = subprocess.Popen(command, cwd=folder, env=build.surroundings(), stdout=sys.stderr)
     try:
         while (status := process.poll()) is None:
             time.sleep(POLL)  # a blocking wait would go on: polars restarts it after a signal
     except KeyboardInterrupt:
-        _interrupt(process)
+        build.interrupt(process)
         print(f"sandglass: interrupted; go on with --workspace {folder}", file=sys.stderr)
         raise
     if status:
         raise SandglassError(
             f"the rebuild failed, see above and {folder / graph.LOGS}; go on with --workspace {folder}"
         )
-
-
-def _interrupt(process: subprocess.Popen[bytes]) -> None:
-    """End Snakemake and its steps. Ctrl-C has told all of them already; a signal to this process alone has not."""
-    try:
-        process.wait(timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        for each in (*psutil.Process(process.pid).children(recursive=True), process):
-            with contextlib.suppress(psutil.Error):
-                each.send_signal(signal.SIGINT)
-        process.wait()
 
 
 def _targets(job: graph.Job, chain: Chain) -> list[Path]:

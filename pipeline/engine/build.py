@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 from ruamel.yaml import YAML
 
 from pipeline import params
@@ -33,6 +36,8 @@ UNKNOWN_SECONDS = 5.0  # of a job that the reference machine never ran
 # killed would have it say that all the others are as short.
 TRUSTED_SECONDS = 60.0
 TERMINAL_SECONDS, LOG_SECONDS = 0.5, 30.0  # between two lines, on a terminal and elsewhere
+SNAKEMAKE = (sys.executable, "-m", "snakemake")  # by the interpreter: scripts name the folder they were installed in
+PATIENCE = 3.0  # seconds, after which a program was not told of an interrupt
 MARK = "sandglass: "  # begins a line that is meant for the user
 STOPPED = 130  # the exit status after Ctrl-C
 SHOWN_LINES = 8  # of Snakemake's log, and failed jobs, at the end of a build that went wrong
@@ -101,18 +106,18 @@ def build(study: str | None = None, *, report: bool = False) -> Outcome:
     PLAN.unlink(missing_ok=True)
     targets = [study] if study else [str(graph.REPORT_PAGE)] if report else []
     # Targets come first: `--quiet` takes every word after it.
-    command = ["snakemake", *targets, "--cores", "all", "--quiet", "host", "progress", "reason", "rules"]
+    command = [*SNAKEMAKE, *targets, "--cores", "all", "--quiet", "host", "progress", "reason", "rules"]
     started, interrupted = time.time(), False
     with LOG.open("w", encoding="utf-8") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, env=surroundings(), stdout=log, stderr=subprocess.STDOUT)
         try:
             _follow(process, started, reference)
         except KeyboardInterrupt:
-            interrupted = True  # Snakemake got the signal as well, and ends its jobs in order
+            interrupted = True
             if sys.stderr.isatty():
                 print(file=sys.stderr)
             with contextlib.suppress(KeyboardInterrupt):
-                process.wait()
+                interrupt(process)
     ends = {name: _ended(name, started) for name in _planned()}
     # A step notes it as well: Python drops an interrupt that comes while it clears up objects.
     interrupted = interrupted or INTERRUPTED in ends.values()
@@ -122,6 +127,30 @@ def build(study: str | None = None, *, report: bool = False) -> Outcome:
     if outcome.status:
         _say_what_went_wrong(outcome, started)
     return outcome
+
+
+def surroundings() -> dict[str, str]:
+    """Return the environment for Snakemake: its jobs call ``python``, which must be the one that runs here.
+
+    A user without a home that can be written to, as in a container, has Snakemake keep its caches in the work tree.
+    """
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME", "/")) / ".cache")
+    if not os.access(next(folder for folder in (caches, *caches.parents) if folder.exists()), os.W_OK):
+        caches = Path.cwd() / graph.STATE / "cache"
+    return os.environ | {"PATH": path, "XDG_CACHE_HOME": str(caches)}
+
+
+def interrupt(process: subprocess.Popen[bytes]) -> None:
+    """End Snakemake and its steps in order, and wait. Ctrl-C has told all of them already; a signal to this process
+    alone, as `kill`, `docker stop` and supervisors send it, has not."""
+    try:
+        process.wait(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        for each in (*psutil.Process(process.pid).children(recursive=True), process):
+            with contextlib.suppress(psutil.Error):
+                each.send_signal(signal.SIGINT)
+        process.wait()
 
 
 def _say_what_went_wrong(outcome: Outcome, started: float) -> None:

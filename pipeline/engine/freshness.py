@@ -7,6 +7,7 @@ about giving it times that say what is true. Paths are relative to the work tree
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 import shutil
@@ -123,8 +124,14 @@ def _read_by_step(job: graph.Job) -> str | None:
 def set_times(params: Params, stale: set[str], inputs: dict[str, list[Path]]) -> None:
     """Date the outputs of stale stages before any input, and those of fresh ones not before their inputs.
 
-    ``inputs`` holds the files that each stage depends on. Raises SandglassError if a stage is missing.
+    ``inputs`` holds the files that each stage depends on. Those dated later than now, by a clock that goes ahead, are
+    dated now: whatever is made of them would be older than they are, which Snakemake takes for a failure.
+
+    Raises SandglassError if a stage is missing.
     """
+    for path in dict.fromkeys(itertools.chain.from_iterable(inputs.values())):
+        if path.is_file() and _mtime(path) > time.time():
+            os.utime(path)
     for job in graph.jobs(params):
         if job.stage not in inputs:
             raise SandglassError(f"dvc.yaml has no stage {job.stage}, which params.yaml asks for")

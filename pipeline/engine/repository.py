@@ -358,6 +358,9 @@ def _dvc() -> Iterator[None]:
     try:
         yield
     except DvcException as error:
-        raise SandglassError(f"DVC: {' '.join(str(error).split())}") from None
+        text = " ".join(str(error).split())
+        if "not a git repository" in text:
+            text = "this folder is no git repository, which it needs; make it one with: git init"
+        raise SandglassError(f"DVC: {text}") from None
     finally:
         param.load_path, param.dpath, dvcfile.modify_yaml, rwlock.rwlock = original

@@ -91,7 +91,9 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
         lockfile.keep(root)
         engines.prune(root, params)
         if missing := engines.missing_references(root):
-            subprocess.run(["dvc", "pull", "--quiet", *map(str, missing)], check=False)  # names what it lacks
+            subprocess.run(
+                [sys.executable, "-m", "dvc", "pull", "--quiet", *map(str, missing)], check=False
+            )  # names what it lacks
     _check_inputs(job, params)
     graph.LOGS.mkdir(exist_ok=True)
     with _only_one(job), (graph.LOGS / f"{job.name}.log").open("w", encoding="utf-8") as log:

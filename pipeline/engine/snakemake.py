@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import getpass
 import logging
 import os
 import re
@@ -54,6 +55,12 @@ def begin(workflow: Any, config: dict[str, Any]) -> Params:
                 "--config and --configfile are refused: results are built from params.yaml and params/ alone; "
                 "edit them, or use dvc exp run -S scale=paper"
             )
+        # Jobs call ``python``, and DVC asks for the name of the user, which one without an entry in passwd has not.
+        os.environ.update(build.surroundings())
+        try:
+            getpass.getuser()
+        except (KeyError, OSError):
+            os.environ["LOGNAME"] = "sandglass"
         params = parameters.load()
         if workflow.is_main_process and not NO_GRAPH & set(sys.argv):
             _check_targets(_targets(sys.argv), params)

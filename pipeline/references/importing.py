@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from pipeline.references.record import RECORD, kept_path, lock_parameters, step_
 from pipeline.store.paths import DATA, REFERENCE
 
 KEPT = ("theory", "analyse", "claims")  # steps whose files make up a set
+DVC = (sys.executable, "-m", "dvc")
 ABSENT = ("deleted", "not in cache")  # DVC's words for a file that is not here
 
 
@@ -70,7 +72,9 @@ def freeze(study: str, clone: Path, name: str | None = None) -> Path:
         if target.is_dir():
             target.replace(before)
         staging.replace(target)
-        done = subprocess.run(["dvc", "add", str(target)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "dvc", "add", str(target)], capture_output=True, text=True, check=False
+        )
         if done.returncode:
             shutil.rmtree(target)
             if before.is_dir():
@@ -100,7 +104,9 @@ def _refuse_stale(clone: Path, jobs: list[graph.Job]) -> None:
 
     Checkpoints and datasets need not lie there: a set has none of them, and a clone of published results neither.
     """
-    done = subprocess.run(["dvc", "status", "--json"], cwd=clone, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "dvc", "status", "--json"], cwd=clone, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise SandglassError(f"dvc status in {clone}: {' '.join(done.stderr.split())}")
     status = json.loads(done.stdout)
