@@ -1,20 +1,20 @@
-"""Models with weights by hand, which theory checks execute."""
+"""What theory checks of the study share: their rows."""
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
-from pipeline.models.transformer import decoder
+from typing import Any
 
 
-def counter(symbols: int, length: int) -> tuple[decoder.Spec, dict[str, Tensor], Tensor]:
-    """Return shape, weights and embedding of a layer that does nothing below a head that adds one."""
-    spec = decoder.Spec(
-        block="gpt", layers=1, heads=1, width=symbols, ffn=symbols, attention="learned", position="none",
-        t_max=length, inputs=symbols, outputs=symbols,
-    )  # fmt: skip
-    weights = {name: torch.zeros(1, *shape) for name, shape in decoder.shapes(spec).items()}
-    table = torch.eye(symbols)
-    weights["head.W"][0] = table.roll(1, dims=1)
-    return spec, weights, table
+def row(
+    check: str, statement: str, size: str, measured: float, comparison: str, bound: float, **more: Any
+) -> dict[str, Any]:
+    """Return one row of `schemas.theory.rows`; ``more`` are further columns, as tolerance, claim and part."""
+    return {
+        "check": check,
+        "statement": statement,
+        "size": size,
+        "measured": float(measured),
+        "comparison": comparison,
+        "bound": float(bound),
+        **more,
+    }

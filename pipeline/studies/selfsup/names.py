@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-SEQUENCES = "selfsup-sequences"
-ONE_LAYER, TWO_LAYERS = "selfsup-layers1", "selfsup-layers2"
-CONSTRUCTION = "selfsup-construction"
-ACCURACY = "selfsup-accuracy"
-LABELS = {ONE_LAYER: "1 layer", TWO_LAYERS: "2 layers"}
+# Hidden Markov models (section 2.2): members of the dataset, theory checks, experiments
+PUBLISHED, TWINS, POPULATION, SAMPLED = HMMS = (
+    *("selfsup-hmms-published", "selfsup-hmms-twins", "selfsup-hmms-population", "selfsup-hmms-sampled"),
+)
+HMM_RUNS = ("selfsup-tables-1", "selfsup-tables-2", "selfsup-tables-3")  # by case of Theorem 7
+HMM_THEORY = ("selfsup-hmm-counterexample",)
+IDENTITY = "selfsup-hmm-identity"
 
 # Parameters that lack one of these are refused at the start.
-RUNS = tuple(LABELS)
-DATASETS = (SEQUENCES,)
-THEORY = (CONSTRUCTION,)
+RUNS: tuple[str, ...] = (*HMM_RUNS,)
+DATASETS: tuple[str, ...] = (*HMMS,)
+THEORY: tuple[str, ...] = (*HMM_THEORY,)
+
+SOURCE = "Liu 2024, {}"

@@ -1,47 +1,59 @@
-"""From sequences to training jobs."""
+"""From datasets to training jobs."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from pipeline.errors import SandglassError
+from pipeline.kit.streams import stream
+from pipeline.languages import hmm
+from pipeline.studies.selfsup.measures import models
 from pipeline.training.core import Header
 from schemas.selfsup.datasets import SCHEMA as DATASET_SCHEMA
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from pipeline.studies.selfsup.params import Run
 
 __all__ = ["DATASET_SCHEMA", "prepare"]
 
 
 def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
-    """Return header, data and frozen embedding table of the training job of one member of a run.
+    """Return header, data and an empty table: replica r learns from triples of the r-th model of the dataset.
 
-    Raises SandglassError if the width does not hold one-hot symbols.
+    Which token is shown is the entry's case. Raises SandglassError if the dataset has fewer models than replicas, or
+    models of several shapes.
     """
-    symbols = int(frame["symbols"][0])
-    if entry.width < symbols:
-        raise SandglassError(f"width {entry.width} is less than the {symbols} symbols of {entry.dataset}")
-    tokens = np.array(frame["tokens"].to_list(), np.int16)[None]  # of one corpus
-    data = {
-        "ids": tokens[..., :-1],
-        "targets": tokens[..., 1:],
-        "lengths": np.full(tokens.shape[:2], tokens.shape[2] - 1, np.int16),
+    drawn = models.read(frame)
+    shapes = {emission.shape for emission, _ in drawn.values()}
+    if len(drawn) < entry.replicas or len(shapes) > 1:
+        raise SandglassError(
+            f"{entry.dataset} has {len(drawn)} models of {len(shapes)} shapes: expected one shape, and a model for "
+            f"each of the {entry.replicas} replicas"
+        )
+    d = next(iter(shapes))[0]
+    corpora = [samples(entry, name, *model, seed) for name, model in list(drawn.items())[: entry.replicas]]
+    data = {name: np.stack([corpus[name] for corpus in corpora]) for name in corpora[0]}
+    header = Header.grid(entry, seed, {"symbols": d}, {})
+    return dataclasses.replace(header, corpus=header.streams or []), data, np.zeros((0, 0), np.float32)
+
+
+def samples(
+    entry: Run, name: str, emission: np.ndarray, transition: np.ndarray, seed: int
+) -> dict[str, np.ndarray]:
+    """Return the samples of one model, as `pipeline.training.objectives.masked_tokens` names them."""
+    d = len(emission)
+    rng = stream(seed, entry.study, entry.dataset, "triples", name)
+    counts = hmm.counts(rng, hmm.joint(emission, transition), entry.samples)[0]
+    places = np.repeat(np.arange(d**3), counts.astype(int).ravel())
+    tokens = np.stack(np.unravel_index(rng.permutation(places), (d, d, d)))
+    shown, one, two = {1: (0, 1, 2), 2: (1, 0, 2), 3: (2, 0, 1)}[entry.case]
+    conditional = np.nan_to_num(hmm.given(counts, entry.case))
+    return {
+        "read": tokens[shown].astype(np.uint8),
+        "pair": (tokens[one] * d + tokens[two]).astype(np.uint16),
+        "held.conditional": conditional.reshape(d, d * d).astype(np.float32),
     }
-    spec = {
-        "block": "gpt", "layers": entry.layers, "heads": 1, "width": entry.width, "ffn": entry.width,
-        "attention": "learned", "position": "none", "t_max": tokens.shape[2], "inputs": symbols,
-        "outputs": symbols,
-    }  # fmt: skip
-    header = Header(
-        model=entry.model, spec=spec, objective=entry.objective,
-        settings={"weight": 0.0, "prefix_first": False}, seed=seed, study=entry.study, stream=entry.stream,
-        corpus=[0] * entry.replicas, lr=[entry.lr] * entry.replicas, steps=entry.steps, batch=entry.batch,
-        schedule=entry.schedule, betas=list(entry.betas), eps=entry.eps, clip=entry.clip,
-        precision=entry.precision, log_every=entry.log_every,
-    )  # fmt: skip
-    return header, data, np.eye(symbols, entry.width, dtype=np.float32)

@@ -1,1 +1,1 @@
-"""What is measured on one model, or shared by several experiments."""
+"""What several experiments of the study measure alike."""
