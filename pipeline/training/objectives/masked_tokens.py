@@ -6,7 +6,8 @@ a and b that are masked.
 Data (arrays of the job, c corpora): ``read`` (c, n), the symbol that is shown, and ``pair`` (c, n), the number a d + b
 of the pair that is not. Held: ``conditional`` (c, d, d^2), the share of each pair among the samples of each symbol.
 
-Metrics: ``loss``; ``distance``, the Frobenius norm of the difference between the predictor and ``held.conditional``.
+Metrics: ``loss``; ``accuracy``, the share of pairs that are the likeliest by the predictor; ``distance``, the Frobenius
+norm of the difference between the predictor and ``held.conditional``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Objective:
 
     l2 = 0.0
     side_by_side = 64  # tables are small
-    metrics = ("loss",)
+    metrics = ("loss", "accuracy")
     evaluated = ("distance",)
 
     def __init__(self, data: dict[str, np.ndarray], settings: dict[str, Any]) -> None:
@@ -50,8 +51,10 @@ class Objective:
         """Return ``metrics`` per replica."""
         outputs_RxBxO, _ = forward(batch["read"])
         hit_RxB = outputs_RxBxO.gather(-1, batch["pair"].long()[..., None])[..., 0]
+        right_RxB = outputs_RxBxO.detach().argmax(-1) == batch["pair"].long()
         # |f - e|^2 = |f|^2 - 2 f_e + 1
-        return {"loss": (outputs_RxBxO.square().sum(-1) - 2 * hit_RxB + 1).mean(-1)}
+        loss = (outputs_RxBxO.square().sum(-1) - 2 * hit_RxB + 1).mean(-1)
+        return {"loss": loss, "accuracy": right_RxB.to(loss.dtype).mean(-1)}
 
     def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
         """Return ``evaluated`` per replica."""

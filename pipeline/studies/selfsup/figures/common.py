@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
 
-SHARE = alt.Scale(domain=[0, 1])
+from pipeline.kit import charts
+
+DECADES = [10.0**e for e in range(-40, 41)]
+
+
+def panel_title(text: str, lines: list[str] | None = None) -> alt.TitleParams:
+    """Return the title of one panel of a figure, aligned with its axes."""
+    more: dict[str, Any] = {"subtitle": lines} if lines else {}
+    return alt.TitleParams(text, fontSize=charts.SIZE, subtitleFontSize=12, offset=6, frame="group", **more)
+
+
+def log_axis(low: float, high: float, every: int = 1) -> dict[str, Any]:
+    """Return scale and axis of a logarithmic channel from ``low`` to ``high``, a tick every so many decades."""
+    ticks = [tick for tick in DECADES[::every] if low / 1.01 <= tick <= high * 1.01]
+    return {
+        "scale": alt.Scale(type="log", domain=[low, high], nice=False, clamp=True),
+        "axis": alt.Axis(values=ticks, format="~g" if low >= 1e-4 and high <= 1e5 else ".0e"),
+    }
