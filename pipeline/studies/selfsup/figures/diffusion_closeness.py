@@ -106,6 +106,7 @@ def closeness(context: Results) -> Figure:
                 0, alt.Chart(under).mark_line(color=charts.GREY, strokeDash=[4, 3]).encode(x="x:Q", y="y:Q")
             )
         panels.append(alt.layer(*layers).properties(width=160, height=210, title=panel_title(words)))
+    limit = value(context, LIMIT_SLOPE)
     law, matched, rival = (
         value(context, comparison) for comparison in (LAW, EQUALLY_CLOSE, PREDICTS[TWO_SIDED])
     )
@@ -120,7 +121,7 @@ def closeness(context: Results) -> Figure:
         ],
         subtitle=[
             f"Ornstein-Uhlenbeck process, m = {table['m'][0]}, {seeds} trajectories, geometric means",
-            f"Closeness: exp of a 95 % quantile. Right: slope {with_interval(value(context, LIMIT_SLOPE))}; dashed: equal",
+            f"Closeness: exp of a 95 % quantile. Right: slope {with_interval(limit)}; dashed: equal",
         ],
     )
     words = "; ".join(
