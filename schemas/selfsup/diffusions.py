@@ -14,9 +14,9 @@ LOGQUAD, MLP, EULER = CLASSIFIERS = [
     "mlp",
     "euler",
 ]  # the last is no classifier, but a kernel beside them
-CURVATURE, LOCAL, UNCAPPED, OVERALL = "curvature", "thm2", "thm2-uncapped", "cs232"
+CURVATURE, LOCAL, UNCAPPED, OVERALL, REMARK_1 = "curvature", "thm2", "thm2-uncapped", "cs232", "remark1"
 LEMMA_4, LEMMA_5, EQ_2_2, SCALING = "lemma4", "lemma5", "eq22", "scale232"
-CHECKS = [CURVATURE, LOCAL, UNCAPPED, OVERALL, LEMMA_4, LEMMA_5, EQ_2_2, SCALING]
+CHECKS = [CURVATURE, LOCAL, UNCAPPED, OVERALL, REMARK_1, LEMMA_4, LEMMA_5, EQ_2_2, SCALING]
 TRUE, LEARNED = "true", "learned"
 
 

@@ -24,7 +24,7 @@ class Objective:
 
     sequences = 0  # each step draws its pairs anew
     l2 = 0.0
-    side_by_side = 3
+    side_by_side = 6
     metrics = ("loss", "accuracy")
     evaluated: tuple[str, ...] = ()
 

@@ -31,6 +31,7 @@ from schemas.selfsup.diffusions import (
     LEMMA_5,
     LOCAL,
     OVERALL,
+    REMARK_1,
     SCALING,
     UNCAPPED,
 )
@@ -116,7 +117,7 @@ def row(check: str, case: str, lhs: float, rhs: float, *, expected: bool = True)
 
 
 def _random_chains(context: Inputs) -> Iterator[dict[str, Any]]:
-    """Yield Theorem 2 (chapter 5.3) and Eq. 2.32 (5.4) on random chains and kernels p.
+    """Yield Theorem 2 (chapter 5.3), Eq. 2.32 (5.4) and Remark 1 on random chains and kernels p.
 
     Until there are enough draws within the theorem's cap on p/p*; as many draws without it stand beside them.
     """
@@ -130,6 +131,7 @@ def _random_chains(context: Inputs) -> Iterator[dict[str, Any]]:
         case = f"{len(kernel)} states"
         yield row(LOCAL, case, *bounds.local(chain, kernel))
         yield row(OVERALL, case, *bounds.overall(chain, kernel))
+        yield row(REMARK_1, case, *bounds.bounded(chain, kernel))
         kernel = perturbed(rng, chain.kernel, rng.uniform(DEVIATIONS[1], DEVIATIONS[2]))
         yield row(UNCAPPED, case, *bounds.local(chain, kernel))
         yield row(OVERALL, f"{case}, p/p* not capped", *bounds.overall(chain, kernel))

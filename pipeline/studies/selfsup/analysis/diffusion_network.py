@@ -19,7 +19,7 @@ from pipeline.studies.selfsup.measures.diffusion_recovery import QUANTILES, Reco
 from pipeline.studies.selfsup.names import LOGCOSH, LOGCOSH_RUNS
 from schemas.selfsup.diffusions import EULER, LEARNED, MLP, TRUE
 
-EVERY, REACH = 4, 3.0  # of the grid: which points are first elements, and how far out
+EVERY, REACH = 5, 3.0  # of the grid: which points are first elements, and how far out
 DRAWN_EVERY, DRAWN_REACH = 5, 3.0  # of the second elements of slices that are drawn
 PROCESS = "logcosh"
 

@@ -33,7 +33,17 @@ from pipeline.studies.selfsup.diffusion_comparisons import (
 )
 from pipeline.studies.selfsup.names import SOURCE
 from schemas.claims import CORRECTED, OWN
-from schemas.selfsup.diffusions import CURVATURE, EQ_2_2, LEMMA_4, LEMMA_5, LOCAL, OVERALL, SCALING, UNCAPPED
+from schemas.selfsup.diffusions import (
+    CURVATURE,
+    EQ_2_2,
+    LEMMA_4,
+    LEMMA_5,
+    LOCAL,
+    OVERALL,
+    REMARK_1,
+    SCALING,
+    UNCAPPED,
+)
 
 STATEMENTS = {
     "10": "The kernel that a fitted classifier implies comes closer to the true one at the rates of a regular problem.",
@@ -57,6 +67,7 @@ INEQUALITIES = {
     LOCAL: ("Theorem 2", THEOREM_2, OWN),
     UNCAPPED: ("Theorem 2 without its cap on p/p*", THEOREM_2, OWN),
     OVERALL: ("Eq. 2.32", SOURCE.format("Eq. 2.32"), OWN),
+    REMARK_1: ("Remark 1", SOURCE.format("Remark 1"), OWN),
     LEMMA_4: ("Lemma 4, corrected", SOURCE.format("Lemma 4"), CORRECTED),
     LEMMA_5: ("Lemma 5, for the mean and for z = 0", SOURCE.format("Lemma 5"), CORRECTED),
     EQ_2_2: ("Eq. 2.2, corrected", SOURCE.format("Eq. 2.2"), CORRECTED),

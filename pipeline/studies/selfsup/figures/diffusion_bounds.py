@@ -11,7 +11,7 @@ from pipeline.kit import charts
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.selfsup.figures.diffusion_common import log_axis, shown
-from schemas.selfsup.diffusions import CURVATURE, LOCAL, OVERALL, UNCAPPED
+from schemas.selfsup.diffusions import CURVATURE, LOCAL, OVERALL, REMARK_1, UNCAPPED
 
 LINES = {
     "bound": ("B/√(2πt), Lemma 5", charts.BLACK, [6, 3]),
@@ -23,6 +23,7 @@ CHECKS = {
     LOCAL: "Theorem 2: KL over its bound",
     UNCAPPED: "Theorem 2 without the cap on p/p*",
     OVERALL: "Eq. 2.32: L1 error over its bound",
+    REMARK_1: "Remark 1: its expectation over its bound",
     CURVATURE: "2/(1 + c)^5 over r''",
 }
 
@@ -36,8 +37,10 @@ def mixing(context: Results) -> Figure:
     data = rows.unpivot(list(LINES), index="t", variable_name="line", value_name="distance").with_columns(
         pl.col("line").replace_strict(names)
     )
-    kept = {"sort": list(names.values()), "title": None}
-    legend = alt.Legend(orient="right", symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=400)
+    kept: dict[str, Any] = {"sort": list(names.values()), "title": None}
+    legend = alt.Legend(
+        orient="right", symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=400, symbolOpacity=1
+    )
     colour = alt.Color(
         "line:N",
         legend=legend,

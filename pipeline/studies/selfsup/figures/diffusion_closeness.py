@@ -113,11 +113,11 @@ def closeness(context: Results) -> Figure:
     better = rival["hi"] is not None and rival["hi"] < 0
     found = "Error by the closeness of the noise"
     if better:
-        found = "The excess of the kernel over the noise predicts the error better than c_q"
+        found = "The excess of p* over q predicts the error better than c_q"
     title = alt.TitleParams(
         [
-            f"{found}:",
-            f"slope {with_interval(law)}; of two laws of one c_q the shifted has {with_interval(matched)} of the KL",
+            f"{found}: slope {with_interval(law)};",
+            f"of two laws with one c_q the shifted one has {with_interval(matched)} times the KL of the wide one",
         ],
         subtitle=[
             f"Ornstein-Uhlenbeck process, m = {table['m'][0]}, {seeds} trajectories, geometric means",

@@ -69,7 +69,12 @@ def noise_scales(names: Iterable[str]) -> dict[str, Any]:
     known = [name for name in LOOKS if name in present] + sorted(present - set(LOOKS))
     looks = [LOOKS.get(name, (charts.SKY, [1, 0])) for name in known]
     legend = alt.Legend(
-        orient="bottom", columns=7, symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=300
+        orient="bottom",
+        columns=7,
+        symbolType="stroke",
+        symbolStrokeWidth=2.5,
+        symbolSize=300,
+        symbolOpacity=1,
     )
     return {
         "color": alt.Color(

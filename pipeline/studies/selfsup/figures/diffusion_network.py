@@ -45,7 +45,12 @@ def network(context: Results) -> Figure:
     colours = [c for _, c, _ in LINES.values()] + list(drawn.values())
     dashes = [d for _, _, d in LINES.values()] + [[8, 2]] * (len(drawn) > 1) + [[2, 2]]
     legend = alt.Legend(
-        orient="bottom", symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=400, columns=4
+        orient="bottom",
+        symbolType="stroke",
+        symbolStrokeWidth=2.5,
+        symbolSize=400,
+        symbolOpacity=1,
+        columns=4,
     )
     looks: dict[str, Any] = {
         "color": alt.Color(
@@ -55,7 +60,7 @@ def network(context: Results) -> Figure:
             "line:N", title=None, sort=order, legend=legend, scale=alt.Scale(domain=order, range=dashes)
         ),
     }
-    high = 1.05 * float(data["high"].max() or 1.0)  # type: ignore[arg-type]
+    high = 1.15 * float(data["p"].to_numpy().max())  # bands of the fewest pairs go beyond
     panels = []
     for place, z in enumerate(sorted(set(data["z"].to_list()))):
         rows = data.filter(z=z)
@@ -71,7 +76,7 @@ def network(context: Results) -> Figure:
         )
         panels.append(
             alt.layer(
-                base.mark_area(opacity=0.25).encode(
+                base.mark_area(opacity=0.25, clip=True).encode(
                     alt.Y("low:Q", scale=scale, title=y_title), alt.Y2("high:Q"), color=looks["color"]
                 ),
                 base.mark_line(strokeWidth=2).encode(alt.Y("p:Q", scale=scale, title=y_title), **looks),

@@ -25,6 +25,7 @@ from pipeline.studies.selfsup.figures.diffusion_common import (
 )
 from schemas.selfsup.diffusions import LEARNED, TRUE
 
+OVERLAP = 1.15  # of the cells of a map, which are drawn a hair apart without it
 PANELS = {"kl": ("KL(p* | p)", -1.0), "l1": ("L1 error", -0.5), "exc": ("excess risk", -1.0)}
 
 
@@ -54,14 +55,7 @@ def recovery(context: Results) -> Figure:
             base.mark_line(strokeWidth=2).encode(y=y),
             base.mark_point(filled=True, size=35, opacity=1).encode(y=y),
         ]
-        row = value(context, RATES[name])
-        panels.append(
-            alt.layer(*layers).properties(
-                width=178,
-                height=230,
-                title=panel_title(words, f"slope {shown(row['value'], 2)} at q = {STATIONARY}"),
-            )
-        )
+        panels.append(alt.layer(*layers).properties(width=178, height=230, title=panel_title(words)))
     seeds = fits["seed"].n_unique()
     rates = {name: with_interval(value(context, comparison)) for name, comparison in RATES.items()}
     title = alt.TitleParams(
@@ -150,8 +144,8 @@ def kernels(context: Results) -> Figure:
         pl.col("z").round(3),
         pl.col("z_prime").round(3),
         pl.col("p").round_sig_figs(3),
-        (pl.col("z") + steps["z"]).round(3).alias("z2"),
-        (pl.col("z_prime") + steps["z_prime"]).round(3).alias("z_prime2"),
+        (pl.col("z") + OVERLAP * steps["z"]).round(3).alias("z2"),
+        (pl.col("z_prime") + OVERLAP * steps["z_prime"]).round(3).alias("z_prime2"),
     )
     high = float(data["p"].max() or 1.0)  # type: ignore[arg-type]
     legend = alt.Legend(orient="right", gradientLength=160, titleLimit=120)
@@ -159,7 +153,7 @@ def kernels(context: Results) -> Figure:
     colour = alt.Color("p:Q", title="density", scale=scale, legend=legend)
     panels = [
         alt.Chart(data.filter(panel=name))
-        .mark_rect(strokeWidth=0.6)  # in the colour of the area: without it neighbours are a hair apart
+        .mark_rect()
         .encode(
             alt.X(
                 "z:Q",
@@ -176,7 +170,6 @@ def kernels(context: Results) -> Figure:
             alt.X2("z2:Q"),
             alt.Y2("z_prime2:Q"),
             colour,
-            alt.Stroke("p:Q", scale=scale, legend=None),
         )
         .properties(width=160, height=220, title=panel_title(name))
         for place, (name, _, _) in enumerate(wanted)

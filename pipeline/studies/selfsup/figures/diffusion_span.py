@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
 import polars as pl
 
@@ -57,7 +59,7 @@ def span(context: Results) -> Figure:
     for name, words in PANELS.items():
         rows = data.filter(quantity=name)
         axis = log_axis([*rows["low"], *rows["high"]], format="~g")
-        scale = {
+        scale: dict[str, Any] = {
             "scale": alt.Scale(type="log", domain=[etas[0] / 1.2, etas[-1] * 1.2], nice=False),
             "axis": alt.Axis(values=etas, format="~g", grid=False, labelOverlap=True),
         }
@@ -80,6 +82,7 @@ def span(context: Results) -> Figure:
         )
     row = value(context, DRIFT)
     longest = fits.filter(T=fits["T"].max())
+    counts = sorted(set(longest["m"].to_list()))
     title = alt.TitleParams(
         [
             f"At T = {DRIFT_SPAN:g} the drift from observations every {FINE:g}, {COARSE / FINE:g} times as many pairs,",
@@ -87,7 +90,7 @@ def span(context: Results) -> Figure:
         ],
         subtitle=[
             f"Ornstein-Uhlenbeck process, q = π; {fits['seed'].n_unique()} trajectories, thinned. {BAND}",
-            f"At T = {longest['T'][0]:g}: {longest['m'].max()} pairs (left) to {longest['m'].min()} (right)",
+            f"At T = {longest['T'][0]:g}: {counts[-1]} pairs (left) to {counts[0]} (right)",
         ],
     )
     words = "; ".join(

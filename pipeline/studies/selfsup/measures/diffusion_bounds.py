@@ -101,6 +101,15 @@ def overall(chain: Chain, kernel_KxK: Array) -> Sides:
     return Sides(error, math.sqrt(squares * weight))
 
 
+def bounded(chain: Chain, kernel_KxK: Array) -> Sides:
+    """Return E_{pi, P} (max(p, P) + q)^4/q^2 and (2 c_q + 1)^4 E_{pi, P} P^2, which bounds it for p/P <= 7/6
+    (Remark 1)."""
+    P, q = chain.kernel, chain.noise
+    law = chain.stationary[:, None] * P
+    weight = float((law * (np.maximum(kernel_KxK, P) + q) ** 4 / q**2).sum())
+    return Sides(weight, (2 * closeness(chain) + 1) ** 4 * float((law * P**2).sum()))
+
+
 def doubled(chain: Chain, kernel_KxK: Array) -> Sides:
     """Return E_{pi, P} (h - h*)^2 and the excess risk; the first is at most twice the second (Eq. 2.30)."""
     P, q = chain.kernel, chain.noise
