@@ -13,21 +13,23 @@ a and b given symbol j.
 from __future__ import annotations
 
 import itertools
+import re
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from pipeline.errors import SandglassError
 
 Floats = NDArray[np.float64]
 
-# Tasks of one token, by gap and direction: x_{1+g} | x_1 and x_1 | x_{1+g}.
+# All tasks of one token from another among three: footnote 11.
 NEXT, BACK, SKIP, BACK_SKIP = PAIR_TASKS = ("x2|x1", "x1|x2", "x3|x1", "x1|x3")
 # Tasks of two tokens given one: the cases of Theorem 7.
 CASES = (1, 2, 3)
 TRIPLE_TASKS = ("x2x3|x1", "x1x3|x2", "x1x2|x3")
-_GAPS = {NEXT: (1, False), BACK: (1, True), SKIP: (2, False), BACK_SKIP: (2, True)}
+_PAIR = re.compile(r"x([0-9]+)\|x([0-9]+)")
 TOLERANCE = 1e-7  # of sums that are to be 1: the published matrices are printed with eight digits
 
 # Eq. 2.47
@@ -105,10 +107,10 @@ def posterior(emission: Floats) -> Floats:
     return np.swapaxes(emission / emission.sum(-1, keepdims=True), -1, -2)
 
 
-def pair_predictor(emission: Floats, transition: Floats, gap: int = 1, reverse: bool = False) -> Floats:
-    """Return E[x_{1+gap} | x_1] (..., d, d), or E[x_1 | x_{1+gap}] with ``reverse``: O T^gap phi (Eq. 2.42)."""
+def pair_predictor(emission: Floats, transition: Floats, apart: int = 1, reverse: bool = False) -> Floats:
+    """Return E[x_{1+g} | x_1] (..., d, d), g = ``apart``, or x_1 from x_{1+g} with ``reverse``: O T^g phi."""
     moves = np.swapaxes(transition, -1, -2) if reverse else transition
-    return emission @ np.linalg.matrix_power(moves, gap) @ posterior(emission)
+    return emission @ np.linalg.matrix_power(moves, apart) @ posterior(emission)
 
 
 def components(emission: Floats, transition: Floats, case: int) -> tuple[Floats, Floats, Floats]:
@@ -140,13 +142,28 @@ def triple_predictor(emission: Floats, transition: Floats, case: int) -> Floats:
     return assembled(*components(emission, transition, case))
 
 
+def gap(task: str) -> tuple[int, bool]:
+    """Return how far apart the tokens of a task like ``x3|x1`` are, and whether it predicts the earlier of them.
+
+    Raises SandglassError for what is no task of one token from another.
+
+    >>> gap("x3|x1"), gap("x1|x2")
+    ((2, False), (1, True))
+    """
+    found = _PAIR.fullmatch(task)
+    predicted, shown = map(int, found.groups()) if found else (0, 0)
+    if predicted == shown or min(predicted, shown) != 1:
+        raise SandglassError(
+            f"no task is called {task!r}; known: {', '.join((*PAIR_TASKS, *TRIPLE_TASKS))}, and x1 with any later token"
+        )
+    return abs(predicted - shown), predicted < shown
+
+
 def predictor(emission: Floats, transition: Floats, task: str) -> Floats:
-    """Return the optimal predictor of a task (`PAIR_TASKS`, `TRIPLE_TASKS`)."""
-    if task in _GAPS:
-        return pair_predictor(emission, transition, *_GAPS[task])
+    """Return the optimal predictor of a task: one of `TRIPLE_TASKS`, or one like ``x3|x1``, see `gap`."""
     if task in TRIPLE_TASKS:
         return triple_predictor(emission, transition, 1 + TRIPLE_TASKS.index(task))
-    raise SandglassError(f"no task is called {task!r}; known: {', '.join((*PAIR_TASKS, *TRIPLE_TASKS))}")
+    return pair_predictor(emission, transition, *gap(task))
 
 
 def joint(emission: Floats, transition: Floats) -> Floats:
@@ -182,6 +199,18 @@ def rotation(theta: Floats | float) -> Floats:
     """
     angle = np.asarray(theta, float)[..., None, None]
     return np.eye(3) + np.sin(angle) * AXIS + (1 - np.cos(angle)) * (AXIS @ AXIS)
+
+
+def turn_near_identity(rng: np.random.Generator, states: int, size: float) -> Floats:
+    """Return a random G (k, k), orthogonal with G 1 = 1, ``size`` away from I in the generator's Frobenius norm.
+
+    Of two states there is no direction to go, and G is I.
+    """
+    basis = np.linalg.svd(np.ones((1, states)))[2][1:]
+    drawn = rng.standard_normal((states - 1, states - 1))
+    generator = basis.T @ (drawn - drawn.T) @ basis
+    length = np.linalg.norm(generator)
+    return np.asarray(linalg.expm(generator * (size / length if length else 0.0)))
 
 
 def twin(emission: Floats, transition: Floats, turn: Floats) -> tuple[Floats, Floats]:
@@ -274,13 +303,16 @@ def sinkhorn(weights: Floats, iterations: int = 1000, tolerance: float = 1e-15) 
 
     It ends where row sums are 1 up to ``tolerance``, or after ``iterations``; columns are normalised last.
     """
-    found = np.asarray(weights, float)
-    for _ in range(iterations):
-        found = found / found.sum(-1, keepdims=True)
-        found = found / found.sum(-2, keepdims=True)
-        if np.abs(found.sum(-1) - 1).max() <= tolerance:
+    rows = 1 / weights.sum(-1)
+    for done in range(iterations):
+        columns = 1 / (rows[..., None, :] @ weights)[..., 0, :]
+        after = 1 / (weights @ columns[..., None])[..., 0]
+        # To look costs as much as an iteration.
+        if done % 4 == 3 and np.abs(after / rows - 1).max() <= tolerance:
             break
-    return found
+        rows = after
+    found = rows[..., None] * weights
+    return np.asarray(found / found.sum(-2, keepdims=True))
 
 
 def smallest_singular(matrix: Floats) -> Floats:

@@ -30,11 +30,11 @@ from pipeline.studies.selfsup.names import (
     BOUNDS,
     CLOSENESS,
     DIFFUSION_THEORY,
+    KERNELS,
     LOGCOSH,
     LOGCOSH_RUNS,
     NETWORK,
     OU_PATHS,
-    RECOVERY,
     SPAN,
 )
 from pipeline.studies.selfsup.theory import diffusion_mixing, diffusion_ratios
@@ -48,7 +48,7 @@ from schemas.theory import Theory
 
 SEED = 20231210
 MODULES = {"diffusion_ratios": diffusion_ratios, "diffusion_mixing": diffusion_mixing}
-EXPERIMENTS = (BOUNDS, RECOVERY, SPAN, NETWORK, CLOSENESS)
+EXPERIMENTS = (BOUNDS, KERNELS, SPAN, NETWORK, CLOSENESS)
 Load = Callable[[str], params.Params]
 
 
@@ -180,7 +180,7 @@ def test_listed_inequalities_and_no_others_are_violated(made: dict[str, dict[str
 def test_dimensions_and_intervals_are_those_of_the_parameters(
     made: dict[str, dict[str, pl.DataFrame]],
 ) -> None:
-    fits = made[RECOVERY]["sde_fit"]
+    fits = made[KERNELS]["sde_fit"]
     assert set(fits["d"]) == {1, 2} and (fits["T"] == 2 * fits["m"] * fits["eta"]).all()
     spans = made[SPAN]["sde_fit"]
     assert ((spans["T"] / spans["eta"]).floor() // 2 == spans["m"]).all()
@@ -190,9 +190,9 @@ def test_dimensions_and_intervals_are_those_of_the_parameters(
 
 def test_the_same_trajectory_serves_all_laws_and_sizes(loaded: params.Params) -> None:
     """Fits at the smaller m do not depend on the larger, nor a law's on which others there are."""
-    entry = loaded.experiments[RECOVERY]
-    both = analysed(loaded, RECOVERY, dimensions=[1])["sde_fit"]
-    alone = analysed(loaded, RECOVERY, dimensions=[1], noises=entry.noises[1:2])["sde_fit"]
+    entry = loaded.experiments[KERNELS]
+    both = analysed(loaded, KERNELS, dimensions=[1])["sde_fit"]
+    alone = analysed(loaded, KERNELS, dimensions=[1], noises=entry.noises[1:2])["sde_fit"]
     one = both.filter(q_id=alone["q_id"][0]).sort("seed", "m")
     assert one["kl"].to_list() == alone.sort("seed", "m")["kl"].to_list()
 
@@ -323,7 +323,7 @@ def test_damaged_datasets_are_refused(loaded: params.Params) -> None:
 def test_a_fit_with_no_density_is_null_and_a_negative_divergence_refused(
     made: dict[str, dict[str, pl.DataFrame]],
 ) -> None:
-    fits = made[RECOVERY]["sde_fit"]
+    fits = made[KERNELS]["sde_fit"]
     tables.validate(fits.with_columns(kl=pl.lit(None, pl.Float64)), SCHEMAS["sde_fit"], "fits")
     with pytest.raises(SandglassError, match="kl"):
         tables.validate(fits.with_columns(kl=pl.lit(-0.1)), SCHEMAS["sde_fit"], "fits")

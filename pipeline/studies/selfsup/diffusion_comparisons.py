@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from pipeline.kit import comparisons
 from pipeline.kit.comparisons import MEAN, MEDIAN, OWN, RATIO, Arm
-from pipeline.studies.selfsup.names import CLOSENESS, LOGCOSH_RUNS, NETWORK, RECOVERY, SPAN
+from pipeline.studies.selfsup.names import CLOSENESS, KERNELS, LOGCOSH_RUNS, NETWORK, SPAN
 from schemas.comparisons import SEEDS
 
 TRAJECTORY = "trajectory"
@@ -25,13 +25,13 @@ SHIFTS = (0, 1, 2, 3)
 QUANTITIES = {"kl": "KL(p* | p)", "exc": "excess risk", "l1": "L1 error"}
 RATES = {
     name: Comparison(
-        f"rate-{name}", f"slope of log {words} against log m, q = {STATIONARY}", MEAN, RECOVERY
+        f"rate-{name}", f"slope of log {words} against log m, q = {STATIONARY}", MEAN, KERNELS
     )
     for name, words in QUANTITIES.items()
 }  # fmt: skip
 NEIGHBOURS = {
     (far, near): Comparison(
-        f"kl-shift-{far}-over-{near}", f"{GEOMETRIC} KL(p* | p) at the largest m, {QUOTIENT}", OWN, RECOVERY,
+        f"kl-shift-{far}-over-{near}", f"{GEOMETRIC} KL(p* | p) at the largest m, {QUOTIENT}", OWN, KERNELS,
         (Arm(f"q = N({far}, 1)"), Arm(f"q = N({near}, 1)")), SEEDS,
     )
     for near, far in pairwise(SHIFTS)
@@ -39,14 +39,14 @@ NEIGHBOURS = {
 ENDS = {
     name: Comparison(
         f"{name}-shift-{SHIFTS[-1]}-over-0", f"{GEOMETRIC} {QUANTITIES[name]} at the largest m, {QUOTIENT}",
-        OWN, RECOVERY, (Arm(f"q = N({SHIFTS[-1]}, 1)"), Arm(f"q = {STATIONARY}")), SEEDS,
+        OWN, KERNELS, (Arm(f"q = N({SHIFTS[-1]}, 1)"), Arm(f"q = {STATIONARY}")), SEEDS,
     )
     for name in ("kl", "exc")
 }  # fmt: skip
 SLOPE_SIZES = (8000, 32000)
 SLOPE_ERROR = {
     m: Comparison(
-        f"slope-error-{m}", f"error of the slope of E[z' | z], q = {STATIONARY}, m = {m}", MEDIAN, RECOVERY
+        f"slope-error-{m}", f"error of the slope of E[z' | z], q = {STATIONARY}, m = {m}", MEDIAN, KERNELS
     )
     for m in SLOPE_SIZES
 }  # fmt: skip

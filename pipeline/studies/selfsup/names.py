@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-# Hidden Markov models (section 2.2): members of the dataset, theory checks, experiments
-PUBLISHED, TWINS, POPULATION, SAMPLED = HMMS = (
+# Hidden Markov models (section 2.2): members of the dataset, runs, theory checks, experiments
+PUBLISHED, TWINS, POPULATION, SAMPLED, FITTED, RANKS, PLAYED, MEANS, LEARNT_MEANS = HMMS = (
     *("selfsup-hmms-published", "selfsup-hmms-twins", "selfsup-hmms-population", "selfsup-hmms-sampled"),
+    *("selfsup-hmms-fitted", "selfsup-hmms-ranks", "selfsup-hmms-played"),
+    *("selfsup-hmms-means", "selfsup-hmms-learnt-means"),
 )
 HMM_RUNS = ("selfsup-tables-1", "selfsup-tables-2", "selfsup-tables-3")  # by case of Theorem 7
-HMM_THEORY = ("selfsup-hmm-counterexample",)
-IDENTITY = "selfsup-hmm-identity"
+HMM_THEORY = ("selfsup-hmm-pairs", "selfsup-hmm-tensors", "selfsup-hmm-gaussian")
+IDENTITY, RECOVERY, FITS, GAUSSIAN, DETECTION = (
+    *("selfsup-hmm-identity", "selfsup-hmm-recovery", "selfsup-hmm-fits"),
+    *("selfsup-hmm-gaussians", "selfsup-hmm-detection"),
+)
 
 # Diffusions (section 2.1): datasets, runs by m, theory checks, experiments
 OU_PATHS, LOGCOSH = DIFFUSIONS = ("selfsup-ou-paths", "selfsup-logcosh-pairs")
 LOGCOSH_RUNS = {m: f"selfsup-logcosh-{m}" for m in (1000, 4000, 16000, 64000, 1000000)}
 DIFFUSION_THEORY = ("selfsup-diffusion-ratios", "selfsup-diffusion-mixing")
-BOUNDS, RECOVERY, SPAN, NETWORK, CLOSENESS = (
+BOUNDS, KERNELS, SPAN, NETWORK, CLOSENESS = (
     *("selfsup-diffusion-bounds", "selfsup-diffusion-recovery", "selfsup-diffusion-span"),
     *("selfsup-diffusion-network", "selfsup-diffusion-closeness"),
 )

@@ -45,25 +45,38 @@ def _tables(
             f"each of the {entry.replicas} replicas"
         )
     d = next(iter(shapes))[0]
-    corpora = [samples(entry, name, *model, seed) for name, model in list(drawn.items())[: entry.replicas]]
+    corpora = [
+        samples(entry.study, entry.dataset, entry.case, entry.samples, name, *model, seed)
+        for name, model in list(drawn.items())[: entry.replicas]
+    ]
     data = {name: np.stack([corpus[name] for corpus in corpora]) for name in corpora[0]}
     header = Header.grid(entry, seed, {"symbols": d}, {})
     return dataclasses.replace(header, corpus=header.streams or []), data, np.zeros((0, 0), np.float32)
 
 
 def samples(
-    entry: TableRun, name: str, emission: np.ndarray, transition: np.ndarray, seed: int
+    study: str,
+    dataset: str,
+    case: int,
+    n: int,
+    name: str,
+    emission: np.ndarray,
+    transition: np.ndarray,
+    seed: int,
 ) -> dict[str, np.ndarray]:
-    """Return the samples of one model, as `pipeline.training.objectives.masked_tokens` names them."""
+    """Return ``n`` triples of the model ``name``, as `pipeline.training.objectives.masked_tokens` names them.
+
+    All three cases have the same triples.
+    """
     d = len(emission)
-    rng = stream(seed, entry.study, entry.dataset, "triples", name)
-    counts = hmm.counts(rng, hmm.joint(emission, transition), entry.samples)[0]
+    rng = stream(seed, study, dataset, "triples", name)
+    counts = hmm.counts(rng, hmm.joint(emission, transition), n)[0]
     places = np.repeat(np.arange(d**3), counts.astype(int).ravel())
     tokens = np.stack(np.unravel_index(rng.permutation(places), (d, d, d)))
-    shown, one, two = {1: (0, 1, 2), 2: (1, 0, 2), 3: (2, 0, 1)}[entry.case]
-    conditional = np.nan_to_num(hmm.given(counts, entry.case))
+    shown, one, two = {1: (0, 1, 2), 2: (1, 0, 2), 3: (2, 0, 1)}[case]
+    conditional = np.nan_to_num(hmm.given(counts, case))
     return {
         "read": tokens[shown].astype(np.uint8),
-        "pair": (tokens[one] * d + tokens[two]).astype(np.uint16),
+        "pair": (tokens[one] * d + tokens[two]).astype(np.int32),
         "held.conditional": conditional.reshape(d, d * d).astype(np.float32),
     }

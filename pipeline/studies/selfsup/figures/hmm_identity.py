@@ -37,11 +37,13 @@ def confused(context: Results) -> Figure:
         tooltip=["instance_a", "instance_b", "task", "max_abs_diff", "dist_O", "dist_T"],
     )  # fmt: skip
     twins = data.filter(family="rotated")
-    one, two = (twins.filter(tokens=tokens)["max_abs_diff"] for tokens in ("one token", "two tokens"))
+    one, two = (
+        twins.filter(tokens=tokens)["max_abs_diff"].to_numpy() for tokens in ("one token", "two tokens")
+    )
     count = twins["instance_a"].n_unique()
     title = alt.TitleParams(
         "No predictor of one token tells the twins apart, every predictor of two does"
-        if len(one) and one.max() < 1e-12 < two.min()  # type: ignore[operator]
+        if len(one) and one.max() < 1e-12 < two.min()
         else "Twins under predictors of one and of two tokens",
         subtitle=[f"{count} exact twins and the published pair, which is printed with eight digits"],
     )
