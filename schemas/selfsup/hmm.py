@@ -16,6 +16,7 @@ PAIRS = [PRINTED, ROTATED, CIRCULANT]
 HMM, UNIT, FREE = SPACES = ["hmm", "ghmm_unit", "ghmm_free"]
 # As in `pipeline.models.masked_prediction.identifiability`, which tables do not import.
 TASKS = ["pair", "allpair", "triple1", "triple2", "triple3"]
+ONE, OTHER = MODELS = ["model", "twin"]
 EXACT, SAMPLE = SOURCES = ["population", "sample"]
 JENNRICH, ALS = METHODS = ["jennrich", "als"]
 SOLUTION, MIRROR = CANDIDATES = ["solution", "mirror image"]
@@ -74,6 +75,22 @@ class HmmEquivalence(Result):
         """One row per pair and task."""
 
         unique = ["instance_a", "instance_b", "task"]
+
+
+class HmmMatrices(Result):
+    """E7: O and T of both models of a pair that no predictor of one token tells apart."""
+
+    pair: pl.String
+    model: pl.String = pa.Field(isin=MODELS)
+    matrix: pl.String = pa.Field(isin=[O, T])
+    row: pl.Int8 = pa.Field(ge=0)
+    col: pl.Int8 = pa.Field(ge=0)
+    value: pl.Float64 = pa.Field(ge=0, le=1)
+
+    class Config:
+        """One row per entry."""
+
+        unique = ["pair", "model", "matrix", "row", "col"]
 
 
 class HmmTurns(Result):
@@ -341,6 +358,7 @@ class HmmDetection(Result):
 
 SCHEMAS = {
     "hmm_equivalence": HmmEquivalence,
+    "hmm_matrices": HmmMatrices,
     "hmm_turns": HmmTurns,
     "hmm_paths": HmmPaths,
     "hmm_power": HmmPower,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from pipeline.languages.hmm import Floats
 from pipeline.models.masked_prediction import identifiability
 from pipeline.studies.selfsup.measures import models
 from pipeline.studies.selfsup.names import MEANS, PLAYED, POPULATION, PUBLISHED, RANKS, TWINS
-from schemas.selfsup.hmm import CIRCULANT, FREE, HMM, PRINTED, ROTATED, UNIT, O, T
+from schemas.selfsup.hmm import CIRCULANT, FREE, HMM, ONE, OTHER, PRINTED, ROTATED, UNIT, O, T
 
 Model = tuple[Floats, Floats]  # O and T
 Pair = tuple[str, str, str, Model, Model]
@@ -30,6 +31,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     drawn = {name: turned[name] for name in list(turned)[: 1 + settings.paths]}
     return {
         "hmm_equivalence": pl.DataFrame([row for pair in pairs(context) for row in apart(*pair)]),
+        "hmm_matrices": pl.concat([shown(*pair) for pair in list(pairs(context))[:2]]),
         "hmm_turns": pl.DataFrame(
             [row for name in turned for row in along(name, turned[name], settings.angles)]
         ),
@@ -80,6 +82,21 @@ def apart(family: str, one: str, two: str, first: Model, second: Model) -> Itera
             "dist_O": float(dist_o),
             "dist_T": float(dist_t),
         }
+
+
+def shown(family: str, one: str, two: str, first: Model, second: Model) -> pl.DataFrame:
+    """Return rows of ``hmm_matrices`` of a pair, the twin under the relabelling that is best for O."""
+    orders = np.array(list(itertools.permutations(range(first[0].shape[1]))))
+    best = min(orders, key=lambda order: float(np.linalg.norm(first[0] - second[0][:, order])))
+    moved = second[0][:, best], second[1][np.ix_(best, best)]
+    frames = []
+    for model, matrices in ((ONE, first), (OTHER, moved)):
+        for letter, matrix in zip((O, T), matrices, strict=True):
+            rows, columns = np.indices(matrix.shape)
+            names = {"pair": one, "model": model, "matrix": letter}
+            entries = {"row": rows.ravel(), "col": columns.ravel(), "value": matrix.ravel()}
+            frames.append(pl.DataFrame(names | entries))
+    return pl.concat(frames)
 
 
 def along(name: str, model: Model, angles: int) -> Iterator[dict[str, Any]]:

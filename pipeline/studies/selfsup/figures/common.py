@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import altair as alt
+import polars as pl
 
 from pipeline.kit import charts
 
@@ -24,3 +25,13 @@ def log_axis(low: float, high: float, every: int = 1) -> dict[str, Any]:
         "scale": alt.Scale(type="log", domain=[low, high], nice=False, clamp=True),
         "axis": alt.Axis(values=ticks, format="~g" if low >= 1e-4 and high <= 1e5 else ".0e"),
     }
+
+
+def most(values: pl.Series) -> float:
+    """Return the largest of ``values``; NaN if one is NaN, 0 if there is none."""
+    return float(values.cast(pl.Float64).to_numpy().max()) if len(values) else 0.0
+
+
+def count(values: pl.Series) -> int:
+    """Return the largest of whole numbers, 0 if there is none: how many models a point stands for."""
+    return int(most(values))
