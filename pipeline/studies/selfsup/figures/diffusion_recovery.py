@@ -29,7 +29,7 @@ OVERLAP = 1.15  # of the cells of a map, which are drawn a hair apart without it
 PANELS = {"kl": ("KL(p* | p)", -1.0), "l1": ("L1 error", -0.5), "exc": ("excess risk", -1.0)}
 
 
-def recovery(context: Results) -> Figure:
+def kernel_errors(context: Results) -> Figure:
     """F-S1: KL, L1 error and excess risk against the number of pairs, by law of noise."""
     fits = context.table("sde_fit").filter(d=1)
     data = quartiles(fits, ["q_id", "m"], list(PANELS))
