@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from schemas.comparisons import Comparisons
-from schemas.selfsup import hmm
+from schemas.selfsup import diffusions, hmm
 
-SCHEMAS = {**hmm.SCHEMAS, "comparisons": Comparisons}
+SCHEMAS = {**hmm.SCHEMAS, **diffusions.SCHEMAS, "comparisons": Comparisons}

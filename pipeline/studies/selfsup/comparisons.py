@@ -10,6 +10,7 @@ from functools import partial
 
 from pipeline.kit import comparisons
 from pipeline.kit.comparisons import MEAN, MEDIAN, Arm, Declared
+from pipeline.studies.selfsup import diffusion_comparisons
 from pipeline.studies.selfsup.names import DETECTION, FITS, GAUSSIAN, HMM_RUNS, RECOVERY
 
 DECLARED = Declared()
@@ -140,3 +141,8 @@ PAIRS_TOLD = {
     )
     for test in TESTS
 }  # fmt: skip
+
+# --- diffusions --------------------------------------------------------------------------------------
+
+for _each in diffusion_comparisons.ALL:
+    DECLARED(_each)

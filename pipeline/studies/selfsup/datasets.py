@@ -1,4 +1,4 @@
-"""Datasets of the study: hidden Markov models as parameters (chapter section 8, table hmm_param)."""
+"""Datasets of the study: hidden Markov models as parameters, trajectories and pairs of diffusions (chapter, 8)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import polars as pl
 from pipeline.kit.streams import stream
 from pipeline.languages import gaussian_hmm, hmm
 from pipeline.languages.hmm import Floats
-from schemas.selfsup.datasets import GAUSSIAN_HMMS, HMMS, SCHEMA
+from pipeline.studies.selfsup import diffusion_datasets as diffusions
+from schemas.selfsup.datasets import GAUSSIAN_HMMS, HMMS, PAIRS, SCHEMA, TRAJECTORIES
 from schemas.selfsup.hmm import GAUSSIAN, PRINTED, RANDOM, M, O, T
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ def generate(entry: Dataset, key: str, seed: int) -> tuple[pl.DataFrame, dict[st
         return _frame(_gaussian(entry, key, seed), M, GAUSSIAN), {"kind": GAUSSIAN_HMMS}
     if entry.kind == "published":
         return _frame(_published(), O, PRINTED), {"kind": HMMS}
+    if entry.kind == "ou_paths":
+        return diffusions.ou_paths(entry, key, seed), {"kind": TRAJECTORIES}
+    if entry.kind == "logcosh_pairs":
+        return diffusions.logcosh_pairs(entry, key, seed), {"kind": PAIRS}
     return _frame(_drawn(entry, key, seed), O, RANDOM), {"kind": HMMS}
 
 

@@ -15,9 +15,18 @@ IDENTITY, RECOVERY, FITS, GAUSSIAN, DETECTION = (
     *("selfsup-hmm-gaussians", "selfsup-hmm-detection"),
 )
 
+# Diffusions (section 2.1): datasets, runs by m, theory checks, experiments
+OU_PATHS, LOGCOSH = DIFFUSIONS = ("selfsup-ou-paths", "selfsup-logcosh-pairs")
+LOGCOSH_RUNS = {m: f"selfsup-logcosh-{m}" for m in (1000, 4000, 16000, 64000, 1000000)}
+DIFFUSION_THEORY = ("selfsup-diffusion-ratios", "selfsup-diffusion-mixing")
+BOUNDS, KERNELS, SPAN, NETWORK, CLOSENESS = (
+    *("selfsup-diffusion-bounds", "selfsup-diffusion-recovery", "selfsup-diffusion-span"),
+    *("selfsup-diffusion-network", "selfsup-diffusion-closeness"),
+)
+
 # Parameters that lack one of these are refused at the start.
-RUNS: tuple[str, ...] = (*HMM_RUNS,)
-DATASETS: tuple[str, ...] = (*HMMS,)
-THEORY: tuple[str, ...] = (*HMM_THEORY,)
+RUNS: tuple[str, ...] = (*HMM_RUNS, *LOGCOSH_RUNS.values())
+DATASETS: tuple[str, ...] = (*HMMS, *DIFFUSIONS)
+THEORY: tuple[str, ...] = (*HMM_THEORY, *DIFFUSION_THEORY)
 
 SOURCE = "Liu 2024, {}"

@@ -7,6 +7,18 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from pipeline.params import DatasetEntry, ExperimentEntry, GridRunEntry, Positive, Strict, TheoryEntry
+from pipeline.studies.selfsup.diffusion_params import (
+    DiffusionBounds,
+    DiffusionCloseness,
+    DiffusionNetwork,
+    DiffusionRecovery,
+    DiffusionSpan,
+    LogCoshPairs,
+    MixingCheck,
+    OuPaths,
+    PairRun,
+    RatiosCheck,
+)
 
 # --- hidden Markov models ----------------------------------------------------------------------------
 
@@ -67,6 +79,7 @@ class GaussianHmms(_Drawn):
 class TableRun(GridRunEntry):
     """E8 (c): tables that learn to predict two tokens from one, a model of the dataset for each replica."""
 
+    objective: Literal["masked_tokens"]
     case: Literal[1, 2, 3] = Field(description="of Theorem 7: which of three tokens is shown")
     samples: Positive = Field(description="triples of each model")
 
@@ -183,11 +196,25 @@ class HmmDetection(ExperimentEntry):
 
 # --- the study ---------------------------------------------------------------------------------------
 
-Dataset = Annotated[PublishedHmms | DrawnHmms | GaussianHmms, Field(discriminator="kind")]
-Run = TableRun
-Theory = Annotated[HmmPairs | HmmTensors | HmmGaussian, Field(discriminator="module")]
+Dataset = Annotated[
+    PublishedHmms | DrawnHmms | GaussianHmms | OuPaths | LogCoshPairs, Field(discriminator="kind")
+]
+Run = Annotated[TableRun | PairRun, Field(discriminator="objective")]
+Theory = Annotated[
+    HmmPairs | HmmTensors | HmmGaussian | RatiosCheck | MixingCheck, Field(discriminator="module")
+]
 Experiment = Annotated[
-    HmmIdentity | HmmRecovery | HmmFits | HmmGaussians | HmmDetection, Field(discriminator="module")
+    HmmIdentity
+    | HmmRecovery
+    | HmmFits
+    | HmmGaussians
+    | HmmDetection
+    | DiffusionBounds
+    | DiffusionRecovery
+    | DiffusionSpan
+    | DiffusionNetwork
+    | DiffusionCloseness,
+    Field(discriminator="module"),
 ]
 
 

@@ -11,17 +11,27 @@ import polars as pl
 from pipeline.errors import SandglassError
 from pipeline.kit.streams import stream
 from pipeline.languages import hmm
+from pipeline.studies.selfsup import diffusion_runs as diffusions
 from pipeline.studies.selfsup.measures import models
 from pipeline.training.core import Header
 from schemas.selfsup.datasets import SCHEMA as DATASET_SCHEMA
 
 if TYPE_CHECKING:
-    from pipeline.studies.selfsup.params import Run
+    from pipeline.studies.selfsup.params import Run, TableRun
 
 __all__ = ["DATASET_SCHEMA", "prepare"]
 
 
 def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
+    """Return header, data and frozen table of a training job, of tables (`_tables`) or of classifiers of pairs."""
+    if entry.objective == "labelled_pairs":
+        return diffusions.prepare(entry, frame, seed)
+    return _tables(entry, frame, seed)
+
+
+def _tables(
+    entry: TableRun, frame: pl.DataFrame, seed: int
+) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
     """Return header, data and an empty table: replica r learns from triples of the r-th model of the dataset.
 
     Which token is shown is the entry's case. Raises SandglassError if the dataset has fewer models than replicas, or

@@ -7,14 +7,14 @@ import polars as pl
 from pipeline.kit import verdicts
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate
-from pipeline.studies.selfsup.claims import hmm
+from pipeline.studies.selfsup.claims import diffusions, hmm
 
 # Each claim as a reader of the source would say it.
-STATEMENTS = {**hmm.STATEMENTS}
+STATEMENTS = {**hmm.STATEMENTS, **diffusions.STATEMENTS}
 
 
 def judge(context: Results) -> pl.DataFrame:
     """Return the claims table (`schemas.claims.Claims`) from the tables and theory rows of the study."""
-    gates: list[Gate] = [*hmm.gates(context)]
+    gates: list[Gate] = [*hmm.gates(context), *diffusions.gates(context)]
     gates.sort(key=lambda gate: int(gate.claim))
     return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)

@@ -1,0 +1,51 @@
+"""The limit law of what a fitted classifier gets wrong (beyond the source).
+
+For a class h_w = sigmoid(w . phi) that holds h*, the least-squares fit to m pairs of one trajectory has in the limit
+
+    sqrt(m) (w - w*) ~ N(0, G^-1 S G^-1),   G = E s^2 phi phi^T,   S = E s^3 phi phi^T,   s = h* (1 - h*),
+
+the mean over pairs: the score (y - h*) s phi has conditional mean 0 and variance s^3 phi phi^T given the pair and all
+that came before it, so that the dependence of a trajectory leaves no trace. Hence, to the second order in w - w*,
+
+    m Exc -> tr(S G^-1) in the mean,   m KL -> 1/2 tr(F G^-1 S G^-1),   F = E_pi Cov_{p*}(phi | z).
+
+No constant is fitted: how far q is from the kernel decides all three matrices.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from pipeline.languages.diffusions import Array
+from pipeline.studies.selfsup.measures.diffusion_recovery import Reference
+
+
+class Limit(NamedTuple):
+    """The limits of m E Exc and m E KL, and the weights (F,) of independent squares whose sum m KL is like."""
+
+    exc: float
+    kl: float
+    squares: Array
+
+    def mean_log_kl(self, normal_NxF: Array) -> float:
+        """Return E log(m KL) in the limit, over rows of standard normal numbers."""
+        return float(np.log(np.square(normal_NxF) @ self.squares).mean())
+
+
+def of(reference: Reference, phi: Array) -> Limit:
+    """Return the limit law of a task whose features on the grid are ``phi`` (Z, Y, F)."""
+    flat = phi.reshape(-1, phi.shape[-1])
+    s = (reference.bayes * (1 - reference.bayes)).ravel()
+    law = reference.mixture.ravel()
+    G, S = ((flat * (law * s**power)[:, None]).T @ flat for power in (2, 3))
+    mean = np.einsum("zy,zyf->zf", reference.joint, phi) / reference.joint.sum(1)[:, None]
+    weights = reference.joint.sum(1)
+    F = (flat * reference.joint.reshape(-1, 1)).T @ flat - (mean * weights[:, None]).T @ mean
+    covariance = linalg.solve(G, linalg.solve(G, S, assume_a="sym").T, assume_a="sym")
+    root = linalg.cholesky((covariance + covariance.T) / 2, lower=True)
+    squares = np.maximum(np.linalg.eigvalsh(root.T @ F @ root), 0) / 2
+    exc = float(np.trace(linalg.solve(G, S, assume_a="sym")))
+    return Limit(exc, float(squares.sum()), squares)
