@@ -35,3 +35,8 @@ def most(values: pl.Series) -> float:
 def count(values: pl.Series) -> int:
     """Return the largest of whole numbers, 0 if there is none: how many models a point stands for."""
     return int(most(values))
+
+
+def lines_legend(orient: Any = "bottom", **more: Any) -> alt.Legend:
+    """Return a legend whose symbols are strong lines, however faint some of the lines are."""
+    return alt.Legend(orient=orient, symbolType="stroke", symbolStrokeWidth=2.5, symbolOpacity=1, **more)

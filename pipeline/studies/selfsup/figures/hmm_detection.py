@@ -10,7 +10,7 @@ from pipeline.kit import charts, comparisons
 from pipeline.kit.charts import Figure, number
 from pipeline.kit.results import Results
 from pipeline.studies.selfsup.comparisons import DETECTION_FALLS, PAIRS_TOLD, POWER_APART, TESTS
-from pipeline.studies.selfsup.figures.common import count, log_axis, panel_title
+from pipeline.studies.selfsup.figures.common import count, lines_legend, log_axis, panel_title
 
 COLOURS = {TESTS[0]: charts.BLUE, TESTS[1]: charts.VERMILLION}
 
@@ -29,7 +29,7 @@ def detection(context: Results) -> Figure:
     y = alt.Y("needed:Q", title=NEEDED, **log_axis(low, high))
     colour = alt.Color(
         "test:N", title=None, scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())),
-        legend=alt.Legend(orient="bottom"),
+        legend=lines_legend(),
     )  # fmt: skip
     base = alt.Chart(data)
     law = base.mark_line(strokeDash=[4, 3], opacity=0.5).encode(

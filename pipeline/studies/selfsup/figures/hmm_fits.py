@@ -9,10 +9,16 @@ from pipeline.kit import charts, comparisons
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.selfsup.comparisons import FITTED_ERROR, TASKS
-from pipeline.studies.selfsup.figures.common import log_axis, panel_title
+from pipeline.studies.selfsup.figures.common import DECADES, log_axis, panel_title
 
 COLOURS = [charts.VERMILLION, charts.ORANGE, charts.BLUE, charts.GREEN]
 CLOSE = 1e-16
+SHORT = {
+    "pair": "x2 from x1",
+    "allpair": "all of one token",
+    "triple1": "x2, x3 from x1",
+    "triple2": "x1, x3 from x2",
+}
 
 
 def fits(context: Results) -> Figure:
@@ -30,18 +36,16 @@ def fits(context: Results) -> Figure:
         .encode(y="y:Q")
     )
     panels = []
-    for task, name in TASKS.items():
+    first = {"title": "squared residual (log)", **log_axis(1e-33, 30.0, 8)}
+    rest = {**first, "title": None, "axis": alt.Axis(values=DECADES[8:41:8], labels=False, ticks=False)}
+    for task in TASKS:
         part = data.filter(task=task)
         points = (
             alt.Chart(part)
             .mark_point(filled=True, size=36, opacity=0.6)
             .encode(
-                alt.X("error:Q", title="error of O and T (log)", **log_axis(1e-16, 10.0, 4)),
-                alt.Y(
-                    "drawn:Q",
-                    title="squared residual (log)" if task == "pair" else None,
-                    **log_axis(1e-33, 1.0, 8),
-                ),
+                alt.X("error:Q", title="error of O and T (log)", **log_axis(1e-16, 10.0, 8)),
+                alt.Y("drawn:Q", **(first if task == "pair" else rest)),
                 colour,
                 tooltip=["instance_id", "task", "start", "residual", "param_error", "evaluations"],
             )
@@ -51,7 +55,7 @@ def fits(context: Results) -> Figure:
             alt.layer(bar, points).properties(
                 width=130,
                 height=230,
-                title=panel_title(name, [f"{100 * share:.0f} % converge"]),
+                title=panel_title(SHORT[task], [f"{100 * share:.0f} % converge"]),
             )
         )
     found = comparisons.read(context, FITTED_ERROR.values())

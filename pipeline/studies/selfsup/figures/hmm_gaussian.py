@@ -9,7 +9,7 @@ from pipeline.kit import charts, comparisons
 from pipeline.kit.charts import Figure, number
 from pipeline.kit.results import Results
 from pipeline.studies.selfsup.comparisons import GAUSSIAN_FALLS, NORMS
-from pipeline.studies.selfsup.figures.common import count, log_axis, panel_title
+from pipeline.studies.selfsup.figures.common import count, lines_legend, log_axis, panel_title
 from schemas.selfsup.hmm import MIRROR, SOLUTION
 
 COLOURS = {SOLUTION: charts.BLUE, MIRROR: charts.VERMILLION}
@@ -100,10 +100,10 @@ def gaussian(context: Results) -> Figure:
     names = [f"means of norm {norm:g}" for norm in NORMS]
     colour = alt.Color(
         "norm:N", title=None, scale=alt.Scale(domain=names, range=[charts.ORANGE, charts.BLUE]),
-        legend=alt.Legend(orient="bottom"),
+        legend=lines_legend(),
     )  # fmt: skip
     panels = []
-    for what, named in (("err_M", "‖M − M^‖ over the norm (log)"), ("err_T", "‖T − T^‖ (log)")):
+    for what, named in (("err_M", "error of M over the norm (log)"), ("err_T", "error of T (log)")):
         part = alt.Chart(data.filter(what=what))
         y = alt.Y("median:Q", title=named, **log_axis(low, high))
         guide = pl.DataFrame({"N": sizes, "median": [0.35 * (n / sizes[0]) ** -0.5 for n in sizes]})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 import numpy as np
 import polars as pl
@@ -12,7 +10,7 @@ from pipeline.kit import charts
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.languages.hmm import PAIR_TASKS, TRIPLE_TASKS
-from pipeline.studies.selfsup.figures.common import count, log_axis, most, panel_title
+from pipeline.studies.selfsup.figures.common import count, lines_legend, log_axis, most, panel_title
 from schemas.selfsup.hmm import CIRCULANT, HMM, PRINTED, ROTATED, UNIT
 
 FLOOR = 1e-18  # where a difference of exactly 0 is drawn
@@ -65,7 +63,7 @@ def confused(context: Results) -> Figure:
 def twins(context: Results) -> Figure:
     """Both models of two pairs as matrices: the published one, and an exact twin."""
     data = context.table("hmm_matrices").with_columns(
-        label=pl.col("value").round(2).cast(pl.String),
+        label=pl.col("value").map_elements("{:.2f}".format, return_dtype=pl.String),
         light=pl.col("value") > 0.45,
         state=(pl.col("col") + 1).cast(pl.String),
         place=(pl.col("row") + 1).cast(pl.String),
@@ -98,7 +96,7 @@ def twins(context: Results) -> Figure:
     for pair in data["pair"].unique(maintain_order=True).to_list():
         own = table.filter(instance_a=pair)
         lines.append(
-            f"{pair}: ‖O − O~‖ = {own['dist_O'][0]:.2f}, ‖T − T~‖ = {own['dist_T'][0]:.2f}, "
+            f"{_named(pair)}: ‖O − O~‖ = {own['dist_O'][0]:.2f}, ‖T − T~‖ = {own['dist_T'][0]:.2f}, "
             f"predictors of one token within {own['max_abs_diff'].to_numpy().max():.0e}"
         )
     title = alt.TitleParams("Two pairs of models that all predictors of one token confuse", subtitle=lines)
@@ -107,27 +105,26 @@ def twins(context: Results) -> Figure:
     return chart.properties(title=title, description=words), data
 
 
+def _named(pair: str) -> str:
+    return "published" if pair.startswith("published") else pair
+
+
 def paths(context: Results) -> Figure:
     """The rotation in the triangle of hidden states: posteriors of symbols on circles about its centre."""
     data = context.table("hmm_paths")
     turns = context.table("hmm_turns")
-    corners = pl.DataFrame(
-        {
-            "u": [0.0, 1, 0.5, 0],
-            "v": [0.0, 0, np.sqrt(0.75), 0],
-            "order": range(4),
-            "state": ["1", "2", "3", ""],
-        }
-    )
-    domain: dict[str, Any] = {"nice": False, "zero": False}
-    x = alt.X("u:Q", axis=None, scale=alt.Scale(domain=[-0.25, 1.25], **domain))
-    y = alt.Y("v:Q", axis=None, scale=alt.Scale(domain=[-0.36, 1.0], **domain))
+    corners = pl.DataFrame({"u": [0.0, 1, 0.5, 0], "v": [0.0, 0, np.sqrt(0.75), 0], "order": range(4)})
+    beside = pl.DataFrame({"u": [-0.05, 1.05, 0.5], "v": [0.0, 0, 0.91], "state": ["1", "2", "3"]})
+    low = min(-0.08, float(data["v"].to_numpy().min()) - 0.03) if data.height else -0.08
+    x = alt.X("u:Q", axis=None, scale=alt.Scale(domain=[-0.1, 1.1], nice=False, zero=False))
+    y = alt.Y("v:Q", axis=None, scale=alt.Scale(domain=[low, 0.96], nice=False, zero=False))
+    tall = 260 / 1.2 * (0.96 - low)  # one scale in both directions
     panels = []
     for name in data["instance_id"].unique(maintain_order=True).to_list():
         part = data.filter(instance_id=name)
         widest = turns.filter(instance_id=name)["widest"][0]
         start = part.filter(theta=0.0)
-        symbol = alt.Color("symbol:N", title="symbol", legend=alt.Legend(orient="right"))
+        symbol = alt.Color("symbol:N", title="symbol", legend=alt.Legend(orient="right", symbolOpacity=1))
         edge = alt.Chart(corners).mark_line(color=charts.GREY).encode(x, y, order="order:Q")
         circles = (
             alt.Chart(part)
@@ -140,13 +137,11 @@ def paths(context: Results) -> Figure:
             .encode(x, y, symbol, order="theta:Q", detail="symbol:N")
         )
         dots = alt.Chart(start).mark_point(filled=True, size=70, opacity=1).encode(x, y, symbol)
-        names = (
-            alt.Chart(corners.head(3)).mark_text(dy=-2, dx=-12, color=charts.INK).encode(x, y, text="state:N")
-        )
+        names = alt.Chart(beside).mark_text(color=charts.INK).encode(x, y, text="state:N")
         heading = "Published model" if name.startswith("published") else f"Model {name}"
         panels.append(
             alt.layer(edge, circles, valid, dots, names).properties(
-                width=280, height=254, title=panel_title(heading, [f"valid up to {np.degrees(widest):.0f}°"])
+                width=260, height=tall, title=panel_title(heading, [f"valid up to {np.degrees(widest):.0f}°"])
             )
         )
     title = alt.TitleParams(
@@ -171,31 +166,31 @@ def turns(context: Results) -> Figure:
     )
     x = alt.X("degrees:Q", title="angle (degrees)", scale=alt.Scale(domain=[0, 120], nice=False),
               axis=alt.Axis(values=[0, 30, 60, 90, 120]))  # fmt: skip
-    long = data.unpivot(
-        ["drawn_pair", "drawn_triple"],
-        index=["instance_id", "degrees"],
-        variable_name="what",
-        value_name="drawn",
-    ).with_columns(pl.col("what").replace_strict({"drawn_pair": "one token", "drawn_triple": "two tokens"}))
+    long = (
+        data.filter(pl.col("theta").is_between(0, 2 * np.pi / 3, closed="none"))
+        .unpivot(
+            ["drawn_pair", "drawn_triple"],
+            index=["instance_id", "degrees"],
+            variable_name="what",
+            value_name="drawn",
+        )
+        .with_columns(
+            pl.col("what").replace_strict({"drawn_pair": "one token", "drawn_triple": "two tokens"})
+        )
+    )
     colour = alt.Color(
         "what:N", title="predicted",
         scale=alt.Scale(domain=["one token", "two tokens"], range=[charts.VERMILLION, charts.BLUE]),
-        legend=alt.Legend(orient="bottom", symbolType="stroke"),
+        legend=lines_legend(),
     )  # fmt: skip
-    left = (
-        alt.Chart(long)
-        .mark_line(opacity=0.6, strokeWidth=1.2)
-        .encode(
-            x, alt.Y("drawn:Q", title="largest difference of predictors (log)", **log_axis(FLOOR, 1.0, 3)),
-            colour, detail="instance_id:N",
-        )
-        .properties(width=270, height=230, title=panel_title("Predictors"))
-    )  # fmt: skip
-    base = alt.Chart(data).encode(x, detail="instance_id:N")
-    right = (
-        base.mark_line(opacity=0.6, strokeWidth=1.2, color=charts.GREEN)
-        .encode(alt.Y("dist_O:Q", title="distance of O, best relabelling"))
-        .properties(width=240, height=230, title=panel_title("Parameters"))
+    named = "largest difference of predictors (log)"
+    lines = alt.Chart(long).mark_line(opacity=0.6, strokeWidth=1.2)
+    drawn = alt.Y("drawn:Q", title=named, **log_axis(FLOOR, 1.0, 3))
+    left = alt.layer(lines.encode(x, drawn, colour, detail="instance_id:N"))
+    span = alt.Scale(domain=[0, 1.08 * most(data["dist_O"])], nice=False)
+    moved = alt.Chart(data).mark_line(opacity=0.6, strokeWidth=1.2, color=charts.GREEN)
+    right = moved.encode(
+        x, alt.Y("dist_O:Q", title="distance of O, best relabelling", scale=span), detail="instance_id:N"
     )
     ends = (
         alt.Chart(data.filter("inside").group_by("instance_id").agg(pl.all().sort_by("theta").last()))
@@ -213,16 +208,19 @@ def turns(context: Results) -> Figure:
         if apart < 1e-7 < least
         else "Predictors and parameters along the turn",
         subtitle=[
-            f"{count} models, one of them the published; dots: the widest turn without a negative entry"
+            f"{models} models, one of them the published; dots: the widest turn without a negative entry"
         ],
     )
     words = (
         f"Differences of predictors and of parameters against the angle for {models} models: of one token at most "
         f"{apart:.1g}, of two at least {least:.1g} within the widest turn."
     )
-    return alt.hconcat(left, alt.layer(right, ends), spacing=30).properties(
-        title=title, description=words
-    ), data
+    size = {"width": 255, "height": 230}
+    both = [
+        left.properties(title=panel_title("Predictors"), **size),
+        alt.layer(right, ends).properties(title=panel_title("Parameters"), **size),
+    ]
+    return alt.hconcat(*both, spacing=26).properties(title=title, description=words), data
 
 
 def deficits(context: Results) -> Figure:
@@ -295,12 +293,14 @@ def powers(context: Results) -> Figure:
             span, alt.Y("min_entry:Q", title="smallest entry of T~"), colour, shape
         ),
     ).properties(width=265, height=210, title=panel_title("Is T~ stochastic?"))
-    right = base.mark_point(filled=True, size=28, opacity=1).encode(
-        span,
-        alt.Y("dist_T_relabel:Q", title="max |T − T~|, best relabelling", scale=alt.Scale(domainMin=0)),
-        colour,
-        shape,
-    ).properties(width=265, height=210, title=panel_title("Is it another chain?"))  # fmt: skip
+    right = alt.layer(
+        base.mark_point(filled=True, size=28, opacity=1).encode(
+            span,
+            alt.Y("dist_T_relabel:Q", title="max |T − T~|, best relabelling", scale=alt.Scale(domainMin=0)),
+            colour,
+            shape,
+        )
+    ).properties(width=265, height=210, title=panel_title("Is it another chain?"))
     half = data.filter(a=0.5)
     low = half["min_entry"].to_numpy().min() if half.height else np.nan
     title = alt.TitleParams(

@@ -9,7 +9,7 @@ from pipeline.kit import charts, comparisons
 from pipeline.kit.charts import Figure, number
 from pipeline.kit.results import Results
 from pipeline.studies.selfsup.comparisons import CASES, FALLS, LEARNED, METHODS
-from pipeline.studies.selfsup.figures.common import count, log_axis, panel_title
+from pipeline.studies.selfsup.figures.common import count, lines_legend, log_axis, panel_title
 from schemas.selfsup.hmm import ALS, JENNRICH, SAMPLE
 
 COLOURS = {METHODS[JENNRICH]: charts.ORANGE, METHODS[ALS]: charts.BLUE}
@@ -32,7 +32,7 @@ def recovery(context: Results) -> Figure:
     low, high = 0.5 * data["low"].to_numpy().min(), 1.5 * data["high"].to_numpy().max()
     colour = alt.Color(
         "method:N", title=None, scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())),
-        legend=alt.Legend(orient="bottom"),
+        legend=lines_legend(),
     )  # fmt: skip
     slopes = comparisons.read(context, FALLS.values())
     span = alt.Scale(type="log", domain=[sizes[0] / 1.6, sizes[-1] * 1.6], nice=False)
@@ -89,19 +89,24 @@ def tables(context: Results) -> Figure:
     data = data.with_columns(pl.col("what").replace_strict(names))
     found = comparisons.read(context, LEARNED.values())
     low = 0.5 * (data["distance"].to_numpy().min() if data.height else 0.01)
-    points = (
-        alt.Chart(data)
-        .mark_point(filled=True, size=40, opacity=0.65)
-        .encode(
-            alt.X("distance:Q", title="Frobenius distance (log)", **log_axis(low, 10.0)),
-            alt.Y("what:N", title=None, sort=list(names.values())),
-            alt.Color("what:N", legend=None,
-                      scale=alt.Scale(domain=list(names.values()), range=[charts.GREY, charts.BLUE, charts.ORANGE])),
-            alt.Row("shown:N", title=None, header=alt.Header(labelAngle=0, labelAlign="left", labelOrient="top")),
-            tooltip=["instance_id", "what", "distance"],
-        )
-        .properties(width=390, height=66)
-    )  # fmt: skip
+    scale = alt.Scale(domain=list(names.values()), range=[charts.GREY, charts.BLUE, charts.ORANGE])
+    panels = [
+        alt.layer(
+            alt.Chart(data.filter(shown=shown))
+            .mark_point(filled=True, size=40, opacity=0.65)
+            .encode(
+                alt.X(
+                    "distance:Q",
+                    title="Frobenius distance (log)" if shown == [*CASES.values()][-1] else None,
+                    **log_axis(low, 2.0),
+                ),
+                alt.Y("what:N", title=None, sort=list(names.values())),
+                alt.Color("what:N", legend=None, scale=scale),
+                tooltip=["instance_id", "what", "distance"],
+            )
+        ).properties(width=390, height=66, title=panel_title(shown.capitalize()))
+        for shown in CASES.values()
+    ]
     ratios = [value for value in found["value"].to_list() if value is not None]
     title = alt.TitleParams(
         "A table trained by SGD learns the shares of its sample"
@@ -114,4 +119,4 @@ def tables(context: Results) -> Figure:
     words = "Distances of trained tables from shares of samples; quotients: " + ", ".join(
         map("{:.2g}".format, ratios)
     )
-    return points.properties(title=title, description=f"{words}."), data
+    return alt.vconcat(*panels, spacing=10).properties(title=title, description=f"{words}."), data
