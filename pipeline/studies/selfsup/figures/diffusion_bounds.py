@@ -39,7 +39,12 @@ def mixing(context: Results) -> Figure:
     )
     kept: dict[str, Any] = {"sort": list(names.values()), "title": None}
     legend = alt.Legend(
-        orient="right", symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=400, symbolOpacity=1
+        orient="bottom",
+        columns=2,
+        symbolType="stroke",
+        symbolStrokeWidth=2.5,
+        symbolSize=400,
+        symbolOpacity=1,
     )
     colour = alt.Color(
         "line:N",
