@@ -260,9 +260,14 @@ class Closeness(Result):
     kl_star_q: pl.Float64 = pa.Field(ge=0)
     limit_exc: pl.Float64 = pa.Field(gt=0, description="limit of m E Exc")
     limit_kl: pl.Float64 = pa.Field(gt=0, description="limit of m E KL")
+    limit_log_exc: pl.Float64 = pa.Field(description="limit of E log(m Exc)")
     limit_log_kl: pl.Float64 = pa.Field(description="limit of E log(m KL)")
-    kl: pl.Float64 = pa.Field(ge=0, description="measured: geometric mean over trajectories")
-    exc: pl.Float64 = pa.Field(ge=0, description="measured: geometric mean over trajectories")
+    kl: pl.Float64 = pa.Field(
+        ge=0,
+        nullable=True,
+        description="measured: geometric mean over trajectories; null where only limits are computed",
+    )
+    exc: pl.Float64 = pa.Field(ge=0, nullable=True, description="measured: geometric mean over trajectories")
 
 
 class ClosenessFits(Result):

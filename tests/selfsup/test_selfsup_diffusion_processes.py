@@ -198,7 +198,9 @@ def test_mixing_of_pairs_is_that_of_all_their_sequences(pairs: int) -> None:
     for labelled in (True, False):
         merged: dict[tuple[int, ...], float] = {}
         for (first, x, x_prime, last, z, z_prime), share in joint.items():
-            key = (first, x, x_prime, last, z, z_prime) if labelled else (x, x_prime, z, z_prime)
+            key: tuple[int, ...] = (x, x_prime, z, z_prime)
+            if labelled:
+                key = (first, x, x_prime, last, z, z_prime)
             merged[key] = merged.get(key, 0.0) + share
         half = len(next(iter(merged))) // 2
         one: dict[tuple[int, ...], float] = {}

@@ -94,7 +94,7 @@ def made(loaded: params.Params) -> dict[str, dict[str, pl.DataFrame]]:
 def theory(loaded: params.Params) -> pl.DataFrame:
     frames = [
         MODULES[loaded.theory[key].module].check(loaded.theory[key], key, SEED) for key in DIFFUSION_THEORY
-    ]  # type: ignore[arg-type]
+    ]
     return pl.concat(frames)
 
 
@@ -138,13 +138,13 @@ def test_numbers_of_the_chapter(theory: pl.DataFrame) -> None:
 def test_a_check_can_fail(loaded: params.Params, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = loaded.theory["selfsup-diffusion-ratios"]
     monkeypatch.setattr(bounds, "classifier", lambda kernel, noise: kernel / (kernel + 2 * noise))
-    found = diffusion_ratios.check(entry, "selfsup-diffusion-ratios", SEED)  # type: ignore[arg-type]
+    found = diffusion_ratios.check(entry, "selfsup-diffusion-ratios", SEED)
     assert not found.filter(check="round-trip")["passed"][0]
     monkeypatch.undo()
     monkeypatch.setattr(diffusion_mixing.bounds, "mixing_bound", lambda process, t: 0.01)
     found = diffusion_mixing.check(
         loaded.theory["selfsup-diffusion-mixing"], "selfsup-diffusion-mixing", SEED
-    )  # type: ignore[arg-type]
+    )
     assert not found.filter(check="lemma-5-corrected")["passed"][0]
 
 

@@ -120,6 +120,11 @@ PREDICTS = {
     )
     for key, rival in (("two-sided", TWO_SIDED), ("divergence", DIVERGENCE))
 }  # fmt: skip
+BENDS = Comparison(
+    "closeness-narrow",
+    "log(KL/excess risk) of narrow laws in the limit, less what the line of the others says, mean over laws",
+    MEAN, CLOSENESS,
+)  # fmt: skip
 LIMIT_SLOPE = Comparison(
     "closeness-limit-slope", "slope of log KL against its limit law, over laws of noise", MEAN, CLOSENESS
 )
@@ -130,5 +135,5 @@ LIMIT_OFFSET = Comparison(
 ALL = [
     *RATES.values(), *NEIGHBOURS.values(), *ENDS.values(), *SLOPE_ERROR.values(), DRIFT, *GAP_RATE.values(),
     *GAP_RATIO.values(), COMPLEXITY_RATE, *AGAINST_EULER.values(), *MORE_PAIRS.values(), CLOSE, HARMLESS, EQUALLY_CLOSE,
-    LAW, *PREDICTS.values(), LIMIT_SLOPE, LIMIT_OFFSET,
+    LAW, *PREDICTS.values(), BENDS, LIMIT_SLOPE, LIMIT_OFFSET,
 ]  # fmt: skip

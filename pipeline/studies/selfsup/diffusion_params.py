@@ -173,6 +173,9 @@ class DiffusionCloseness(ExperimentEntry):
     seeds: Positive
     shifts: Annotated[list[Shift], Field(min_length=2), AfterValidator(_ascending)]
     deviations: Annotated[list[Deviation], Field(min_length=2), AfterValidator(_ascending)]
+    computed: list[Deviation] = Field(
+        description="of laws of which only the limit law is computed: narrower ones, say"
+    )
     matched: Deviation = Field(
         description="of the wide law that is held against a shifted one of the same two-sided closeness"
     )

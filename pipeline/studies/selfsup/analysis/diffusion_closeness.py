@@ -23,6 +23,7 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages.diffusions import MARGINAL, Array, Contrast, OrnsteinUhlenbeck, pairs
 from pipeline.studies.selfsup.diffusion_comparisons import (
+    BENDS,
     DIVERGENCE,
     EQUALLY_CLOSE,
     HARMLESS,
@@ -48,35 +49,41 @@ def analyse(context: Inputs) -> dict[str, Any]:
     process = OrnsteinUhlenbeck(entry.rho)
     noises = [Contrast(MARGINAL, shift, sd) for sd, shift in product(entry.deviations, entry.shifts)]
     matched = matching(process, entry.eta, entry.matched)
-    tasks = [Task(process, entry.eta, noise) for noise in [*noises, matched]]
+    narrow = [Contrast(MARGINAL, shift, sd) for sd, shift in product(entry.computed, entry.shifts)]
     paths = [
         process.path(_stream(context, "trajectory", seed), entry.eta, 2 * entry.pairs)
         for seed in range(entry.seeds)
     ]
     normal = _stream(context, "limit").standard_normal((entry.draws, FEATURES))
     laws, fits = [], []
-    for task in tasks:
+    for noise in [*noises, matched, *narrow]:
+        task = Task(process, entry.eta, noise)
         limit, reference = diffusion_limit.of(task.reference, task.phi), task.reference
+        log_exc, log_kl = limit.mean_logs(normal)
         found = []
-        for seed, path in enumerate(paths):
-            made = pairs(path, task.contrast, _stream(context, "pairs", seed))
+        for seed, path in enumerate(paths if noise not in narrow else []):
+            made = pairs(path, noise, _stream(context, "pairs", seed))
             found.append(task.measure(fitted(made, entry.pairs)))
-        name = task.contrast.name
-        fits += [{"q_id": name, "seed": s, "exc": each.exc, "kl": each.kl} for s, each in enumerate(found)]
+        fits += [
+            {"q_id": noise.name, "seed": s, "exc": each.exc, "kl": each.kl} for s, each in enumerate(found)
+        ]
         laws.append({
-            "q_id": name, "mu_q": task.contrast.shift, "sd_q": task.contrast.sd, "m": entry.pairs,
+            "q_id": noise.name, "mu_q": noise.shift, "sd_q": noise.sd, "m": entry.pairs,
             "two_sided": reference.closeness(LEVEL), "one_sided": reference.closeness(LEVEL, one_sided=True),
             "kl_star_q": reference.divergence, "limit_exc": limit.exc, "limit_kl": limit.kl,
-            "limit_log_kl": limit.mean_log_kl(normal),
-            "kl": float(np.exp(np.mean([math.log(each.kl) for each in found]))),
-            "exc": float(np.exp(np.mean([math.log(each.exc) for each in found]))),
+            "limit_log_exc": log_exc, "limit_log_kl": log_kl,
+            "kl": _geometric_mean([each.kl for each in found]), "exc": _geometric_mean([each.exc for each in found]),
         })  # fmt: skip
-    closeness, by_fit = pl.DataFrame(laws), pl.DataFrame(fits)
+    closeness, by_fit = pl.DataFrame(laws, infer_schema_length=None), pl.DataFrame(fits)
     return {
         "sde_closeness": closeness,
         "sde_closeness_fits": by_fit,
         "comparisons": compared(context, closeness, by_fit, matched.name),
     }
+
+
+def _geometric_mean(values: list[float]) -> float | None:
+    return float(np.exp(np.mean(np.log(values)))) if values else None
 
 
 def _stream(context: Inputs, *names: str | int) -> np.random.Generator:
@@ -107,6 +114,7 @@ def matching(process: OrnsteinUhlenbeck, eta: float, sd: float) -> Contrast:
 def compared(context: Inputs, laws: pl.DataFrame, fits: pl.DataFrame, matched: str) -> pl.DataFrame:
     """Return table ``comparisons``."""
     found, confidence = Measurements(context), context.settings.confidence
+    narrow, laws = laws.filter(pl.col("kl").is_null()), laws.filter(pl.col("kl").is_not_null())
     names = laws["q_id"].to_list()
     kl, exc = (
         np.stack([fits.filter(q_id=name).sort("seed")[column].to_numpy() for name in names], axis=1)
@@ -132,6 +140,13 @@ def compared(context: Inputs, laws: pl.DataFrame, fits: pl.DataFrame, matched: s
             partial(_advantage, by_rule[ONE_SIDED], by_rule[rival]), ratio, confidence=confidence
         )
         found.put(comparison, difference)
+    if narrow.height:
+        beyond = np.log(narrow["one_sided"].to_numpy())
+        exact = (narrow["limit_log_kl"] - narrow["limit_log_exc"]).to_numpy()
+        lines = [np.polyfit(by_rule[ONE_SIDED], each, 1) for each in ratio]
+        found.add(BENDS, [float((exact - np.polyval(line, beyond)).mean()) for line in lines])
+    else:
+        found.not_run(BENDS)
     limit = laws["limit_log_kl"].to_numpy() - math.log(context.entry.pairs)
     found.add(LIMIT_SLOPE, [slope(limit, each) for each in np.log(kl)])
     found.add(LIMIT_OFFSET, (np.log(kl) - limit).mean(1))

@@ -13,6 +13,7 @@ from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Measured
 from pipeline.studies.selfsup.diffusion_comparisons import (
     AGAINST_EULER,
+    BENDS,
     CLOSE,
     COMPLEXITY_RATE,
     DRIFT,
@@ -177,6 +178,7 @@ def _closeness(context: Results) -> Iterator[Gate]:
         "shifted against wide, equally close from both sides": (EQUALLY_CLOSE, above(2)),
         "the law of one-sided closeness": (LAW, within(0.55, 0.15)),
         **{f"prediction against {rival}": (comparison, below(0)) for rival, comparison in PREDICTS.items()},
+        "narrow laws, beside the line": (BENDS, below(0)),
         "limit law, slope": (LIMIT_SLOPE, within(1, 0.15)),
         "limit law, offset": (LIMIT_OFFSET, within(0, 0.3)),
     }

@@ -40,12 +40,16 @@ def closeness(context: Results) -> Figure:
         "sd_q",
         "two_sided",
         "one_sided",
-        (pl.col("kl") / pl.col("exc")).alias("ratio"),
+        pl.col("kl").is_not_null().alias("fitted"),
+        (pl.col("kl") / pl.col("exc"))
+        .fill_null((pl.col("limit_log_kl") - pl.col("limit_log_exc")).exp())
+        .alias("ratio"),
         "kl",
         (pl.col("limit_log_kl").exp() / pl.col("m")).alias("limit"),
         pl.format("{}", pl.col("sd_q")).alias("width"),
         pl.format("{}", pl.col("mu_q")).alias("shift"),
     )
+    measured, computed = data.filter("fitted"), data.filter(~pl.col("fitted"))
     widths = [f"{each}" for each in sorted(set(data["sd_q"].to_list()))]
     shifts = [f"{each}" for each in sorted(set(data["mu_q"].to_list()))]
     colour = alt.Color(
@@ -63,10 +67,10 @@ def closeness(context: Results) -> Figure:
         legend=alt.Legend(orient="right"),
     )
     named, axis = "KL(p* | p) / excess risk (log)", log_axis(data["ratio"], format="~g")
-    line = np.polyfit(np.log(data["one_sided"].to_numpy()), np.log(data["ratio"].to_numpy()), 1)
-    ends = np.array([float(data["one_sided"].min()), float(data["one_sided"].max())])  # type: ignore[arg-type]
+    line = np.polyfit(np.log(measured["one_sided"].to_numpy()), np.log(measured["ratio"].to_numpy()), 1)
+    ends = np.array([measured["one_sided"].to_numpy().min(), measured["one_sided"].to_numpy().max()])
     fitted = pl.DataFrame({"x": ends, "y": np.exp(np.polyval(line, np.log(ends)))})
-    span = [*data["kl"], *data["limit"]]
+    span = [*measured["kl"], *measured["limit"]]
     same = pl.DataFrame({"x": [min(span), max(span)], "y": [min(span), max(span)]})
     panels: list[Any] = []
     for column, x_title, y_column, y_title, y_axis, under, words in (
@@ -82,24 +86,19 @@ def closeness(context: Results) -> Figure:
             "Without a fitted constant",
         ),
     ):
-        every = 4 if column == "two_sided" else 1
-        x = alt.X(
-            f"{column}:Q",
-            title=x_title,
-            **log_axis(
-                span if column == "limit" else data[column], every=every, format="~e" if every > 1 else "~g"
-            ),
+        wide = column != "limit"
+        along = log_axis(
+            data[column] if wide else span, every=4 if wide else 1, format="~e" if wide else "~g"
         )
+        x, y = alt.X(f"{column}:Q", title=x_title, **along), alt.Y(f"{y_column}:Q", title=y_title, **y_axis)
+        marks = [(measured, {"filled": True, "opacity": 0.9})]
+        if wide:
+            marks.append((computed, {"filled": False, "opacity": 1.0}))
         layers: list[Any] = [
-            alt.Chart(data)
-            .mark_point(filled=True, size=70, opacity=0.9)
-            .encode(
-                x,
-                alt.Y(f"{y_column}:Q", title=y_title, **y_axis),
-                colour,
-                shape,
-                tooltip=["q_id", column, y_column],
-            )
+            alt.Chart(rows)
+            .mark_point(size=70, **look)
+            .encode(x, y, colour, shape, tooltip=["q_id", column, y_column])
+            for rows, look in marks
         ]
         if under is not None:
             layers.insert(
@@ -121,7 +120,8 @@ def closeness(context: Results) -> Figure:
         ],
         subtitle=[
             f"Ornstein-Uhlenbeck process, m = {table['m'][0]}, {seeds} trajectories, geometric means",
-            f"Closeness: exp of a 95 % quantile. Right: slope {with_interval(limit)}; dashed: equal",
+            f"Closeness: exp of a 95 % quantile. Hollow: limit law alone. Right: slope {with_interval(limit)}; dashed: "
+            "equal",
         ],
     )
     words = "; ".join(

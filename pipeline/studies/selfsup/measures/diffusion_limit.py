@@ -24,15 +24,20 @@ from pipeline.studies.selfsup.measures.diffusion_recovery import Reference
 
 
 class Limit(NamedTuple):
-    """The limits of m E Exc and m E KL, and the weights (F,) of independent squares whose sum m KL is like."""
+    """The limits of m E Exc and m E KL, and the forms (F, F) in standard normal numbers that m Exc and m KL tend to."""
 
     exc: float
     kl: float
-    squares: Array
+    exc_form: Array
+    kl_form: Array
 
-    def mean_log_kl(self, normal_NxF: Array) -> float:
-        """Return E log(m KL) in the limit, over rows of standard normal numbers."""
-        return float(np.log(np.square(normal_NxF) @ self.squares).mean())
+    def mean_logs(self, normal_NxF: Array) -> tuple[float, float]:
+        """Return E log(m Exc) and E log(m KL) in the limit, over rows of standard normal numbers."""
+        exc, kl = (
+            float(np.log(np.einsum("nf,fg,ng->n", normal_NxF, form, normal_NxF)).mean())
+            for form in (self.exc_form, self.kl_form)
+        )
+        return exc, kl
 
 
 def of(reference: Reference, phi: Array) -> Limit:
@@ -46,6 +51,5 @@ def of(reference: Reference, phi: Array) -> Limit:
     F = (flat * reference.joint.reshape(-1, 1)).T @ flat - (mean * weights[:, None]).T @ mean
     covariance = linalg.solve(G, linalg.solve(G, S, assume_a="sym").T, assume_a="sym")
     root = linalg.cholesky((covariance + covariance.T) / 2, lower=True)
-    squares = np.maximum(np.linalg.eigvalsh(root.T @ F @ root), 0) / 2
-    exc = float(np.trace(linalg.solve(G, S, assume_a="sym")))
-    return Limit(exc, float(squares.sum()), squares)
+    exc_form, kl_form = root.T @ G @ root, root.T @ F @ root / 2
+    return Limit(float(np.trace(exc_form)), float(np.trace(kl_form)), exc_form, kl_form)
