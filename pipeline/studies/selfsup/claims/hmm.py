@@ -342,7 +342,7 @@ def _detection(context: Results) -> Iterator[Gate]:
     rise = (pl.col("off1") - pl.col("off0")) / (pl.col("theta1") - pl.col("theta0"))
     at_zero = (pl.col("off0") - rise * pl.col("theta0")).abs()
     measure = (
-        "triples that are needed over those by the Fisher information at angle 0, less 1, by a line through both of the "
+        "triples that are needed over those by the Fisher information at angle 0, less 1, by a line through the two "
         "smallest angles to angle 0: furthest from 0"
     )
     found = reduced(ends, column_max(at_zero), NO_MODEL)
