@@ -91,7 +91,7 @@ def closeness(context: Results) -> Figure:
             data[column] if wide else span, every=4 if wide else 1, format="~e" if wide else "~g"
         )
         x, y = alt.X(f"{column}:Q", title=x_title, **along), alt.Y(f"{y_column}:Q", title=y_title, **y_axis)
-        marks = [(measured, {"filled": True, "opacity": 0.9})]
+        marks: list[tuple[pl.DataFrame, dict[str, Any]]] = [(measured, {"filled": True, "opacity": 0.9})]
         if wide:
             marks.append((computed, {"filled": False, "opacity": 1.0}))
         layers: list[Any] = [
