@@ -1,0 +1,197 @@
+"""E3 and E4: recovery, generalisation gap and Rademacher complexity at equal time spans and different intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy import special
+
+from pipeline.errors import SandglassError
+from pipeline.kit import intervals
+from pipeline.kit.comparisons import Measurements
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import stream
+from pipeline.languages.diffusions import MARGINAL, Array, Contrast, OrnsteinUhlenbeck, Pairs, pairs
+from pipeline.models.pair_classifier import log_quadratic
+from pipeline.studies.selfsup.diffusion_comparisons import (
+    COARSE,
+    COMPLEXITY_RATE,
+    DRIFT,
+    DRIFT_SPAN,
+    FINE,
+    GAP_ETAS,
+    GAP_RATE,
+    GAP_RATIO,
+)
+from pipeline.studies.selfsup.measures.diffusion_fits import Task, fitted
+
+# The class of E4: the true weights times 1 + U[-SPREAD, SPREAD], and normal numbers on the linear terms.
+SPREAD, NOISE = 0.5, 0.3
+LINEAR = slice(3, 6)
+
+
+def analyse(context: Inputs) -> dict[str, Any]:
+    """Return tables ``sde_fit``, ``sde_gap``, ``sde_complexity`` and ``comparisons``."""
+    entry = context.entry
+    process, fine, paths = _paths(context)
+    noise = Contrast(MARGINAL, 0.0, 1 / math.sqrt(process.rho))
+    tasks = {eta: Task(process, eta, noise) for eta in {*entry.etas, *entry.gap_etas}}
+    classes = {eta: _classifiers(context, tasks[eta]) for eta in entry.gap_etas}
+    fits: list[dict[str, Any]] = []
+    gaps: list[dict[str, Any]] = []
+    signs: list[dict[str, Any]] = []
+    for seed, path in enumerate(paths):
+        for eta, task in tasks.items():
+            made = _pairs(context, task, path, fine, seed)
+            if eta in entry.etas and seed < entry.seeds:
+                for span in entry.spans:
+                    m = _size(span, eta)
+                    fits.append(task.row("ou-d1", fitted(made, m), m, seed) | {"T": span})
+            if eta in entry.gap_etas:
+                gaps += _gaps(entry, task, made, *classes[eta], seed)
+                if seed < entry.sign_seeds:
+                    signs += _complexities(context, task, made, classes[eta][0], seed)
+    tables = {
+        "sde_fit": pl.DataFrame(fits, infer_schema_length=None),
+        "sde_gap": pl.DataFrame(gaps),
+        "sde_complexity": pl.DataFrame(signs),
+    }
+    return tables | {"comparisons": compared(context, *tables.values())}
+
+
+def _paths(context: Inputs) -> tuple[OrnsteinUhlenbeck, float, list[Array]]:
+    """Return the process, the interval of its trajectories, and each of them (steps, 1).
+
+    Raises SandglassError if they are too short, too few, or not in one dimension.
+    """
+    entry, (key, *_) = context.entry, context.datasets()
+    frame = context.dataset(key).sort("seed")
+    rho, fine, d = frame.row(0, named=True)["rho"], frame["eta"][0], frame["d"][0]
+    steps = frame["x"].list.len().min()
+    asked = max(*entry.spans, *entry.gap_spans)
+    if d != 1 or steps * fine < asked - 1e-9 or frame.height < entry.seeds:
+        raise SandglassError(
+            f"experiments.{context.experiment}: dataset {key} has {frame.height} trajectories over T = "
+            f"{steps * fine:g} in {d} dimensions; expected {entry.seeds}, T = {asked:g} and one dimension"
+        )
+    for eta in (*entry.etas, *entry.gap_etas):
+        if abs(eta / fine - round(eta / fine)) > 1e-9:
+            raise SandglassError(
+                f"experiments.{context.experiment}: eta = {eta:g} is no multiple of that of dataset {key}, {fine:g}"
+            )
+    return OrnsteinUhlenbeck(rho), fine, [np.array(x)[:, None] for x in frame["x"].to_list()]
+
+
+def _size(span: float, eta: float) -> int:
+    """Return m, pairs of a trajectory: 2m = floor(T/eta)."""
+    return int(span / eta + 1e-9) // 2
+
+
+def _pairs(context: Inputs, task: Task, path: Array, fine: float, seed: int) -> Pairs:
+    """Return all pairs of a trajectory that is observed every eta."""
+    rng = stream(context.seed, context.study, context.experiment, "pairs", f"{task.eta:g}", seed)
+    return pairs(path[:: round(task.eta / fine)], task.contrast, rng)
+
+
+def _classifiers(context: Inputs, task: Task) -> tuple[Array, Array]:
+    """Return weights (N, 6) of a finite class, the first the true ones, and the risk (N,) of each.
+
+    The perturbations are the same for all intervals.
+    """
+    rng = stream(context.seed, context.study, context.experiment, "class")
+    true = log_quadratic.truth(task.process, task.eta, task.contrast)
+    weights = true * (1 + rng.uniform(-SPREAD, SPREAD, (context.entry.classifiers, len(true))))
+    weights[:, LINEAR] += NOISE * rng.standard_normal((len(weights), 3))
+    weights[0] = true
+    reference = task.reference
+    excess = [
+        float((reference.mixture * (special.expit(task.phi @ each) - reference.bayes) ** 2).sum())
+        for each in weights
+    ]
+    return weights, reference.bayes_risk + np.array(excess)
+
+
+def _gaps(
+    entry: Any, task: Task, made: Pairs, weights: Array, risks: Array, seed: int
+) -> Iterator[dict[str, Any]]:
+    """Yield Phi of one trajectory and interval at each time span (Eq. 2.7)."""
+    sizes = [_size(span, task.eta) for span in entry.gap_spans]
+    total, before = np.zeros(len(weights)), 0
+    for span, m in zip(entry.gap_spans, sizes, strict=True):
+        h = special.expit(log_quadratic.features(made.x[before:m], made.x_prime[before:m]) @ weights.T)
+        total += np.square(h - made.y[before:m, None]).sum(0)
+        before = m
+        phi = float(np.abs(total / m - risks).max())
+        yield {"eta": task.eta, "T": span, "m": m, "seed": seed, "phi": phi, "n_class": len(weights)}
+
+
+def _complexities(
+    context: Inputs, task: Task, made: Pairs, weights: Array, seed: int
+) -> Iterator[dict[str, Any]]:
+    """Yield the empirical Rademacher complexity of the class on one trajectory (Eq. 2.8), by random signs."""
+    entry = context.entry
+    for span in entry.gap_spans:
+        m = _size(span, task.eta)
+        h = special.expit(log_quadratic.features(made.x[:m], made.x_prime[:m]) @ weights.T)
+        rng = stream(
+            context.seed, context.study, context.experiment, "signs", f"{task.eta:g}", f"{span:g}", seed
+        )
+        signs = 2.0 * rng.integers(0, 2, (entry.signs, m), dtype=np.int8) - 1
+        yield {
+            "eta": task.eta, "T": span, "m": m, "seed": seed,
+            "complexity": float((np.abs(signs @ h) / m).max(1).mean()),
+            "massart": math.sqrt(2 * math.log(2 * len(weights)) / m),
+        }  # fmt: skip
+
+
+def compared(context: Inputs, fits: pl.DataFrame, gaps: pl.DataFrame, signs: pl.DataFrame) -> pl.DataFrame:
+    """Return table ``comparisons``."""
+    found, confidence = Measurements(context), context.settings.confidence
+    drift = [fits.filter(eta=eta, T=DRIFT_SPAN).sort("seed")["drift_rmse"] for eta in (FINE, COARSE)]
+    if all(len(sample) for sample in drift):
+        found.add(DRIFT, *drift)
+    else:
+        found.not_run(DRIFT)
+    for eta, comparison in GAP_RATE.items():
+        spans, phi = _by_seed(gaps.filter(eta=eta), "T", "phi")
+        if len(spans) < 2:
+            found.not_run(comparison)
+        else:
+            found.put(comparison, intervals.jackknife(_rate_of(spans), phi, confidence=confidence))
+    for span, comparison in GAP_RATIO.items():
+        samples = [
+            gaps.filter(eta=eta, T=span).sort("seed")["phi"].to_numpy() for eta in (GAP_ETAS[-1], GAP_ETAS[0])
+        ]
+        if not all(len(sample) for sample in samples):
+            found.not_run(comparison)
+        else:
+            quotient = intervals.jackknife(
+                lambda one, other: one.mean() / other.mean(),
+                *samples,
+                confidence=confidence,
+                paired=True,
+                log=True,
+            )
+            found.put(comparison, quotient)
+    sizes, complexity = _by_seed(signs.filter(eta=GAP_ETAS[-1]), "m", "complexity")
+    if len(sizes) < 2:
+        found.not_run(COMPLEXITY_RATE)
+    else:
+        found.put(COMPLEXITY_RATE, intervals.jackknife(_rate_of(sizes), complexity, confidence=confidence))
+    return found.table()
+
+
+def _by_seed(rows: pl.DataFrame, against: str, name: str) -> tuple[Array, Array]:
+    """Return the values (N,) of ``against``, and a quantity (seeds, N) at each of them."""
+    wide = rows.sort(against).pivot(against, index="seed", values=name).sort("seed") if rows.height else rows
+    values = np.array(sorted(rows[against].unique().to_list()), float)
+    return values, wide.drop("seed").to_numpy() if rows.height else np.empty((0, 0))
+
+
+def _rate_of(at: Array) -> Any:
+    """Return the statistic of units (S, N): the slope of the logarithm of their mean against log ``at``."""
+    return lambda sample: float(np.polyfit(np.log(at), np.log(sample.mean(0)), 1)[0])

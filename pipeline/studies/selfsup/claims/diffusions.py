@@ -1,0 +1,186 @@
+"""Claims 10 to 17 and 19: what a classifier of pairs learns of a diffusion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from pipeline.kit import evidence
+from pipeline.kit.conditions import Condition, above, below, within
+from pipeline.kit.evidence import Part
+from pipeline.kit.results import Results
+from pipeline.kit.verdicts import Gate, Measured
+from pipeline.studies.selfsup.diffusion_comparisons import (
+    AGAINST_EULER,
+    BENDS,
+    CLOSE,
+    COMPLEXITY_RATE,
+    DRIFT,
+    ENDS,
+    EQUALLY_CLOSE,
+    GAP_RATE,
+    GAP_RATIO,
+    HARMLESS,
+    LAW,
+    LIMIT_OFFSET,
+    LIMIT_SLOPE,
+    MORE_PAIRS,
+    NEIGHBOURS,
+    PREDICTS,
+    QUANTITIES,
+    RATES,
+    SLOPE_ERROR,
+)
+from pipeline.studies.selfsup.names import SOURCE
+from schemas.claims import CORRECTED, OWN
+from schemas.selfsup.diffusions import (
+    CURVATURE,
+    EQ_2_2,
+    LEMMA_4,
+    LEMMA_5,
+    LOCAL,
+    OVERALL,
+    REMARK_1,
+    SCALING,
+    UNCAPPED,
+)
+
+STATEMENTS = {
+    "10": "The kernel that a fitted classifier implies comes closer to the true one at the rates of a regular problem.",
+    "11": "A contrast law that is shifted away from the kernel makes the same excess risk stand for a larger error of "
+    "the kernel.",
+    "12": "The slope of the conditional mean is recovered.",
+    "13": "At the same time span, more frequent observations do not give a better drift.",
+    "14": "The generalisation gap is governed by the time span and not by the number of pairs.",
+    "15": "Lemmas 1 to 6 and Theorems 2 and 3 hold on random instances, in printed or corrected form.",
+    "16": "The second factor of Theorem 3's proof and the height of the kernel grow as the interval falls, by the "
+    "powers -d/2.",
+    "17": "For a non-linear diffusion a neural classifier finds a better kernel than Euler's.",
+    "19": "It is the excess of the kernel over the noise that makes recovery hard, not the excess of the noise over "
+    "the kernel: a wide contrast law is harmless.",
+}
+E2, THEOREM_1, THEOREM_2 = (SOURCE.format(what) for what in ("Eq. 2.12", "Theorem 1", "Theorem 2"))
+HALF = within(-0.5, 0.1)  # of a rate of -1/2
+RANGES = {"kl": (-1.5, -0.7), "exc": (-1.3, -0.8), "l1": (-0.65, -0.38)}
+INEQUALITIES = {
+    CURVATURE: ("r'' is at least 2/(1 + c_q)^5", SOURCE.format("Eq. 2.26"), OWN),
+    LOCAL: ("Theorem 2", THEOREM_2, OWN),
+    UNCAPPED: ("Theorem 2 without its cap on p/p*", THEOREM_2, OWN),
+    OVERALL: ("Eq. 2.32", SOURCE.format("Eq. 2.32"), OWN),
+    REMARK_1: ("Remark 1", SOURCE.format("Remark 1"), OWN),
+    LEMMA_4: ("Lemma 4, corrected", SOURCE.format("Lemma 4"), CORRECTED),
+    LEMMA_5: ("Lemma 5, for the mean and for z = 0", SOURCE.format("Lemma 5"), CORRECTED),
+    EQ_2_2: ("Eq. 2.2, corrected", SOURCE.format("Eq. 2.2"), CORRECTED),
+    SCALING: ("slopes of Eq. 2.32's second factor", SOURCE.format("Theorem 3"), OWN),
+}
+_PARTS = {
+    "15": {
+        "identities": Part("Lemma 1, Eqs. 2.2 to 2.32", SOURCE.format("section 2.1"), OWN),
+        "mixing": Part("mixing, B, kernels", SOURCE.format("section 2.1.2.1"), OWN),
+        "lemma 4": Part("Lemma 4, corrected", SOURCE.format("Lemma 4"), CORRECTED),
+        "lemma 5": Part("Lemma 5, for the mean and for z = 0", SOURCE.format("Lemma 5"), CORRECTED),
+    },
+    "16": {
+        "scaling": Part("the second factor of Eq. 2.32", SOURCE.format("Theorem 3"), OWN),
+        "height": Part("height of the kernel", SOURCE.format("Lemma 6"), OWN),
+    },
+}
+
+
+def between(low: float, high: float) -> tuple[Condition, Condition]:
+    """Return the conditions that the value lies in [low, high]."""
+    return Condition("value", ">=", low), Condition("value", "<=", high)
+
+
+def gates(context: Results) -> Iterator[Gate]:
+    """Yield the gates of claims 10 to 17, and of claim 19.
+
+    The source prints no measurement. What it says of directions is stated; bars are own checks.
+    """
+    yield from _recovery(context)
+    yield from _spans(context)
+    yield from _inequalities(context)
+    for claim, parts in _PARTS.items():
+        yield from evidence.part_gates(context.theory(), claim, parts)
+    yield from _network(context)
+    yield from _closeness(context)
+
+
+def _recovery(context: Results) -> Iterator[Gate]:
+    for name, comparison in RATES.items():
+        yield evidence.gate(context, "10", QUANTITIES[name], comparison, between(*RANGES[name]), E2, kind=OWN)
+    for (far, near), comparison in NEIGHBOURS.items():
+        yield evidence.gate(context, "11", f"shift {far} against {near}", comparison, above(1), THEOREM_2)
+    yield evidence.gate(context, "11", "KL, from end to end", ENDS["kl"], above(20), THEOREM_2, kind=OWN)
+    yield evidence.gate(
+        context, "11", "excess risk, from end to end", ENDS["exc"], below(2), THEOREM_2, kind=OWN
+    )
+    for m, comparison in SLOPE_ERROR.items():
+        yield evidence.gate(context, "12", f"m = {m}", comparison, below(0.03), E2, kind=OWN)
+
+
+def _spans(context: Results) -> Iterator[Gate]:
+    yield evidence.gate(context, "13", "drift", DRIFT, above(0.9), THEOREM_1)
+    for eta, comparison in GAP_RATE.items():
+        yield evidence.gate(
+            context, "14", f"rate in T, eta = {eta:g}", comparison, within(-0.5, 0.1), THEOREM_1, kind=OWN
+        )
+    for span, comparison in GAP_RATIO.items():
+        yield evidence.gate(context, "14", f"T = {span:g}", comparison, below(3), THEOREM_1)
+    yield evidence.gate(
+        context,
+        "14",
+        "Rademacher complexity",
+        COMPLEXITY_RATE,
+        within(-0.5, 0.1),
+        SOURCE.format("Assumption 4"),
+        kind=OWN,
+    )
+
+
+def _inequalities(context: Results) -> Iterator[Gate]:
+    table = context.table("sde_bounds")
+    for check, (name, source, kind) in INEQUALITIES.items():
+        rows = table.filter(pl.col("expected"), check=check)
+        violated = Measured(float((~rows["holds"]).sum()), n=rows.height)
+        yield Gate("15", name, f"random or listed instances that violate it ({name})", source, within(0, 0),
+                   violated if rows.height else None, "none was drawn", kind=kind)  # fmt: skip
+    printed = table.filter(~pl.col("expected"))
+    for name, rows, what in (
+        ("printed Lemma 5 and Eq. 2.2", printed.filter(pl.col("check") != LEMMA_4), "the printed form"),
+        ("printed Lemma 4", printed.filter(check=LEMMA_4), "beta of pairs at most that of points"),
+    ):
+        holding = Measured(float(rows["holds"].sum()), n=rows.height)
+        source = SOURCE.format(name.removeprefix("printed "))
+        yield Gate(
+            "15", name, f"instances in which {what} does hold", source, within(0, 0), holding, kind=OWN
+        )
+
+
+def _network(context: Results) -> Iterator[Gate]:
+    source = SOURCE.format("section 2.1")
+    for m, comparison in AGAINST_EULER.items():
+        yield evidence.gate(context, "17", f"against Euler, m = {m}", comparison, below(1), source)
+    for (more, fewer), comparison in MORE_PAIRS.items():
+        yield evidence.gate(
+            context, "17", f"{more} against {fewer} pairs", comparison, below(1), source, kind=OWN
+        )
+    yield evidence.gate(
+        context, "17", "the most pairs", CLOSE, below(0.002), source, kind=OWN, scale_needed="paper"
+    )
+
+
+def _closeness(context: Results) -> Iterator[Gate]:
+    source = SOURCE.format("Eq. 2.4, Theorem 2")
+    gates = {
+        "a wide law": (HARMLESS, below(2)),
+        "shifted against wide, equally close from both sides": (EQUALLY_CLOSE, above(2)),
+        "the law of one-sided closeness": (LAW, within(0.55, 0.15)),
+        **{f"prediction against {rival}": (comparison, below(0)) for rival, comparison in PREDICTS.items()},
+        "narrow laws, beside the line": (BENDS, below(0)),
+        "limit law, slope": (LIMIT_SLOPE, within(1, 0.15)),
+        "limit law, offset": (LIMIT_OFFSET, within(0, 0.3)),
+    }
+    for name, (comparison, bar) in gates.items():
+        yield evidence.gate(context, "19", name, comparison, bar, source, kind=OWN)

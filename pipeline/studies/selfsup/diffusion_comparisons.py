@@ -1,0 +1,139 @@
+"""The comparisons of the experiments on diffusions (section 2.1), which `comparisons` declares.
+
+The unit of most is a trajectory. Trajectories of one number are the same for every law of noise, every interval and
+every sample size (shorter ones begin longer ones), and so are the labels of their pairs: arms are paired by them.
+Errors of different trajectories differ by factors, so that laws of noise are compared by geometric means.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+from pipeline.kit import comparisons
+from pipeline.kit.comparisons import MEAN, MEDIAN, OWN, RATIO, Arm
+from pipeline.studies.selfsup.names import CLOSENESS, KERNELS, LOGCOSH_RUNS, NETWORK, SPAN
+from schemas.comparisons import SEEDS
+
+TRAJECTORY = "trajectory"
+GEOMETRIC, QUOTIENT = "geometric mean of", "the first over the second"
+Comparison = partial(comparisons.Comparison, unit=TRAJECTORY, learned=False)
+
+# E2. The noise that has the law of the process, and the others by the distance of their mean from it
+STATIONARY = "N(0, 1)"
+SHIFTS = (0, 1, 2, 3)
+QUANTITIES = {"kl": "KL(p* | p)", "exc": "excess risk", "l1": "L1 error"}
+RATES = {
+    name: Comparison(
+        f"rate-{name}", f"slope of log {words} against log m, q = {STATIONARY}", MEAN, KERNELS
+    )
+    for name, words in QUANTITIES.items()
+}  # fmt: skip
+NEIGHBOURS = {
+    (far, near): Comparison(
+        f"kl-shift-{far}-over-{near}", f"{GEOMETRIC} KL(p* | p) at the largest m, {QUOTIENT}", OWN, KERNELS,
+        (Arm(f"q = N({far}, 1)"), Arm(f"q = N({near}, 1)")), SEEDS,
+    )
+    for near, far in pairwise(SHIFTS)
+}  # fmt: skip
+ENDS = {
+    name: Comparison(
+        f"{name}-shift-{SHIFTS[-1]}-over-0", f"{GEOMETRIC} {QUANTITIES[name]} at the largest m, {QUOTIENT}",
+        OWN, KERNELS, (Arm(f"q = N({SHIFTS[-1]}, 1)"), Arm(f"q = {STATIONARY}")), SEEDS,
+    )
+    for name in ("kl", "exc")
+}  # fmt: skip
+SLOPE_SIZES = (8000, 32000)
+SLOPE_ERROR = {
+    m: Comparison(
+        f"slope-error-{m}", f"error of the slope of E[z' | z], q = {STATIONARY}, m = {m}", MEDIAN, KERNELS
+    )
+    for m in SLOPE_SIZES
+}  # fmt: skip
+
+# E3
+FINE, COARSE, DRIFT_SPAN = 0.0625, 0.5, 8000.0
+DRIFT = Comparison(
+    "drift-fine-over-coarse", f"error of the drift at T = {DRIFT_SPAN:g}", RATIO, SPAN,
+    (Arm(f"eta = {FINE:g}"), Arm(f"eta = {COARSE:g}")), SEEDS,
+)  # fmt: skip
+
+# E4
+GAP_ETAS = (0.0625, 0.25, 1.0)
+GAP_SPANS = (100.0, 400.0, 1600.0, 6400.0)
+GAP_RATE = {
+    eta: Comparison(f"gap-rate-{eta:g}", f"slope of log mean Phi against log T, eta = {eta:g}", OWN, SPAN)
+    for eta in GAP_ETAS
+}
+GAP_RATIO = {
+    span: Comparison(
+        f"gap-ratio-{span:g}", f"mean Phi at T = {span:g}, the first over the second", OWN, SPAN,
+        (Arm(f"eta = {GAP_ETAS[-1]:g}"), Arm(f"eta = {GAP_ETAS[0]:g}")), SEEDS,
+    )
+    for span in GAP_SPANS
+}  # fmt: skip
+COMPLEXITY_RATE = Comparison(
+    "complexity-rate", "slope of log empirical Rademacher complexity against log m, eta = 1", OWN, SPAN
+)
+
+# E5: models of one seed learn from one trajectory, from weights that are the same at the start
+Models = partial(comparisons.Comparison, unit=comparisons.MODEL, learned=False)
+EULER_SIZES = {m: run for m, run in LOGCOSH_RUNS.items() if 4000 <= m <= 64000}
+AGAINST_EULER = {
+    m: Models(
+        f"euler-{m}", f"KL(p* | p) over that of Euler's kernel, m = {m}", MEDIAN, NETWORK, (Arm("", run),),
+    )
+    for m, run in EULER_SIZES.items()
+}  # fmt: skip
+MORE_PAIRS = {
+    (more, fewer): Models(
+        f"network-{more}-over-{fewer}", "KL(p* | p)", RATIO, NETWORK,
+        (Arm(f"m = {more}", LOGCOSH_RUNS[more]), Arm(f"m = {fewer}", LOGCOSH_RUNS[fewer])), SEEDS,
+    )
+    for fewer, more in pairwise(m for m in LOGCOSH_RUNS if m <= 64000)
+}  # fmt: skip
+MOST_PAIRS = max(LOGCOSH_RUNS)
+CLOSE = Models(
+    f"network-{MOST_PAIRS}", f"KL(p* | p), m = {MOST_PAIRS}", MEDIAN, NETWORK, (Arm("", LOGCOSH_RUNS[MOST_PAIRS]),),
+)  # fmt: skip
+
+# Beyond the source
+WIDE, MATCHED_TO = 3.0, 2.0
+HARMLESS = Comparison(
+    "closeness-wide", f"{GEOMETRIC} KL(p* | p), {QUOTIENT}", OWN, CLOSENESS,
+    (Arm(f"q = N(0, {WIDE**2:g})"), Arm(f"q = {STATIONARY}")), SEEDS,
+)  # fmt: skip
+EQUALLY_CLOSE = Comparison(
+    "closeness-matched", f"{GEOMETRIC} KL(p* | p), two laws of one two-sided c_q, {QUOTIENT}", OWN,
+    CLOSENESS, (Arm("shifted"), Arm(f"q = N(0, {MATCHED_TO**2:g})")), SEEDS,
+)  # fmt: skip
+LAW = Comparison(
+    "closeness-law", "slope of log(KL/excess risk) against the log of the one-sided closeness, over laws of noise",
+    MEAN, CLOSENESS,
+)  # fmt: skip
+MISSED = "root mean square error of log(KL/excess risk) of a law that the line was not fitted to"
+ONE_SIDED, TWO_SIDED, DIVERGENCE = "one-sided closeness", "two-sided closeness", "KL(p* | q)"
+PREDICTS = {
+    rival: Comparison(
+        f"closeness-against-{key}", f"{MISSED}, by what it is predicted from: the first minus the second", OWN,
+        CLOSENESS, (Arm(ONE_SIDED), Arm(rival)), SEEDS,
+    )
+    for key, rival in (("two-sided", TWO_SIDED), ("divergence", DIVERGENCE))
+}  # fmt: skip
+BENDS = Comparison(
+    "closeness-narrow",
+    "log(KL/excess risk) of narrow laws in the limit, less what the line of the others says, mean over laws",
+    MEAN, CLOSENESS,
+)  # fmt: skip
+LIMIT_SLOPE = Comparison(
+    "closeness-limit-slope", "slope of log KL against its limit law, over laws of noise", MEAN, CLOSENESS
+)
+LIMIT_OFFSET = Comparison(
+    "closeness-limit-offset", "log KL minus its mean under the limit law, over laws of noise", MEAN, CLOSENESS
+)
+
+ALL = [
+    *RATES.values(), *NEIGHBOURS.values(), *ENDS.values(), *SLOPE_ERROR.values(), DRIFT, *GAP_RATE.values(),
+    *GAP_RATIO.values(), COMPLEXITY_RATE, *AGAINST_EULER.values(), *MORE_PAIRS.values(), CLOSE, HARMLESS, EQUALLY_CLOSE,
+    LAW, *PREDICTS.values(), BENDS, LIMIT_SLOPE, LIMIT_OFFSET,
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Tables of the study selfsup: of hidden Markov models, and of diffusions."""
