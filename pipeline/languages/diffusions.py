@@ -78,9 +78,7 @@ class OrnsteinUhlenbeck:
     @property
     def mean_norm(self) -> float:
         """Return B = E_pi |x|, which is sqrt(2/(pi rho)) in one dimension."""
-        return math.sqrt(2 / self.rho) * math.exp(
-            special.gammaln((self.d + 1) / 2) - special.gammaln(self.d / 2)
-        )
+        return math.sqrt(2 / self.rho) * math.exp(special.gammaln((self.d + 1) / 2) - special.gammaln(self.d / 2))
 
     def height(self, eta: float) -> float:
         """Return E_{z ~ pi, z' ~ p*} p*(z, z') = (4 pi s^2)^(-d/2), of order eta^(-d/2) for small eta (Lemma 6)."""
@@ -248,9 +246,7 @@ def stationary_law(kernel_KxK: ArrayLike) -> Array:
     kernel = np.asarray(kernel_KxK, float)
     rows = kernel.sum(-1) if kernel.ndim == 2 and kernel.shape[0] == kernel.shape[1] else np.zeros(1)
     if not ((kernel >= 0).all() and np.allclose(rows, 1, atol=1e-9)):
-        raise SandglassError(
-            "a transition matrix is square with entries >= 0, and each of its rows sums to 1"
-        )
+        raise SandglassError("a transition matrix is square with entries >= 0, and each of its rows sums to 1")
     n = len(kernel)
     equations = np.vstack([kernel.T - np.eye(n), np.ones(n)])
     return np.asarray(linalg.lstsq(equations, np.append(np.zeros(n), 1.0))[0])
@@ -279,14 +275,11 @@ def pair_mixing(chain: Chain, pairs: int, labelled: bool) -> float:
     K = len(pi)
     near, far = (np.linalg.matrix_power(P, 2 * pairs - step) for step in (1, 0))
     positive, negative = pi[:, None] * P / 2, pi[:, None] * q / 2  # joint laws of (x, x') with each label
-    second = (
-        np.stack([P, np.broadcast_to(q, (K, K))]) / 2
-    )  # label, x -> x': the law of the later pair given its x
+    second = np.stack([P, np.broadcast_to(q, (K, K))]) / 2  # label, x -> x': the law of the later pair given its x
     later = pi[None, :, None] * second
-    joint = np.stack([
-        np.einsum("ab,bc,lcd->ablcd", positive, near, second),
-        np.einsum("ab,ac,lcd->ablcd", negative, far, second),
-    ])  # fmt: skip
+    joint = np.stack(
+        [np.einsum("ab,bc,lcd->ablcd", positive, near, second), np.einsum("ab,ac,lcd->ablcd", negative, far, second)]
+    )
     alone = np.einsum("kab,lcd->kablcd", np.stack([positive, negative]), later)
     if not labelled:
         joint, alone = joint.sum((0, 3)), alone.sum((0, 3))

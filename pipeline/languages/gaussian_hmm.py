@@ -18,9 +18,7 @@ from pipeline.languages.hmm import Floats
 def check(means: Floats, transition: Floats, tolerance: float = 1e-9) -> None:
     """Raise SandglassError unless M (d, k) and T (k, k) meet Assumptions 5, 8 and 9, with any common norm."""
     if means.ndim != 2 or transition.shape != (means.shape[1],) * 2:
-        raise SandglassError(
-            f"M {means.shape} and T {transition.shape} do not fit: expected (d, k) and (k, k)"
-        )
+        raise SandglassError(f"M {means.shape} and T {transition.shape} do not fit: expected (d, k) and (k, k)")
     d, k = means.shape
     if not 2 <= k <= d:
         raise SandglassError(f"a G-HMM of {k} hidden states in {d} dimensions: expected 2 <= k <= d")
@@ -28,9 +26,7 @@ def check(means: Floats, transition: Floats, tolerance: float = 1e-9) -> None:
         raise SandglassError("M has entries that are not finite")
     norms = np.linalg.norm(means, axis=0)
     if np.ptp(norms) > tolerance * norms.max():
-        raise SandglassError(
-            f"means have norms from {norms.min():.4g} to {norms.max():.4g}: expected one norm"
-        )
+        raise SandglassError(f"means have norms from {norms.min():.4g} to {norms.max():.4g}: expected one norm")
     # The conditions on T are those of a discrete model that shows its states.
     hmm.check(np.eye(k), transition, full_rank=True)
     if np.linalg.matrix_rank(means) < k:

@@ -75,9 +75,7 @@ def check(emission: Floats, transition: Floats, *, full_rank: bool = False) -> N
     With ``full_rank`` Assumption 7 is asked for as well: rank O = rank T = k.
     """
     if emission.ndim != 2 or transition.shape != (emission.shape[1],) * 2:
-        raise SandglassError(
-            f"O {emission.shape} and T {transition.shape} do not fit: expected (d, k) and (k, k)"
-        )
+        raise SandglassError(f"O {emission.shape} and T {transition.shape} do not fit: expected (d, k) and (k, k)")
     d, k = emission.shape
     if not 2 <= k <= d:
         raise SandglassError(f"an HMM of {k} hidden states and {d} symbols: expected 2 <= k <= d")
@@ -94,9 +92,7 @@ def check(emission: Floats, transition: Floats, *, full_rank: bool = False) -> N
         raise SandglassError("O has a row of zeros: a symbol that never occurs")
     for name, matrix in (("O", emission), ("T", transition)):
         if full_rank and np.linalg.matrix_rank(matrix) < k:
-            raise SandglassError(
-                f"{name} has rank {np.linalg.matrix_rank(matrix)}, and the theorem needs {k}"
-            )
+            raise SandglassError(f"{name} has rank {np.linalg.matrix_rank(matrix)}, and the theorem needs {k}")
 
 
 # --- predictors --------------------------------------------------------------------------------------
@@ -186,9 +182,7 @@ def given(joint_laws: Floats, case: int) -> Floats:
 
 # --- twins: rotations about the all-ones axis (sections 2.2.3.2, 2.2.3.3) ------------------------------
 
-AXIS = np.array([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]]) / np.sqrt(
-    3
-)  # the generator of rotations about (1, 1, 1)
+AXIS = np.array([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]]) / np.sqrt(3)  # the generator of rotations about (1, 1, 1)
 
 
 def rotation(theta: Floats | float) -> Floats:

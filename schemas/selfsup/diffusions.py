@@ -9,11 +9,7 @@ from pandera.api.polars.types import PolarsData
 from pipeline.languages.diffusions import CONTRASTS, KINDS
 from schemas.results import Result
 
-LOGQUAD, MLP, EULER = CLASSIFIERS = [
-    "logquad",
-    "mlp",
-    "euler",
-]  # the last is no classifier, but a kernel beside them
+LOGQUAD, MLP, EULER = CLASSIFIERS = ["logquad", "mlp", "euler"]  # the last is no classifier, but a kernel beside them
 CURVATURE, LOCAL, UNCAPPED, OVERALL, REMARK_1 = "curvature", "thm2", "thm2-uncapped", "cs232", "remark1"
 LEMMA_4, LEMMA_5, EQ_2_2, SCALING = "lemma4", "lemma5", "eq22", "scale232"
 CHECKS = [CURVATURE, LOCAL, UNCAPPED, OVERALL, REMARK_1, LEMMA_4, LEMMA_5, EQ_2_2, SCALING]
@@ -169,19 +165,13 @@ class Fit(Result):
     seed: pl.Int32 = pa.Field(ge=0)
     exc: pl.Float64 = pa.Field(ge=0, description="R(h) - R(h*)")
     kl: pl.Float64 = pa.Field(
-        ge=-1e-9,
-        nullable=True,
-        description="E_pi KL(p* | p), rows of p normalised; null where p is no density",
+        ge=-1e-9, nullable=True, description="E_pi KL(p* | p), rows of p normalised; null where p is no density"
     )
     l1: pl.Float64 = pa.Field(ge=0, nullable=True, description="E_{pi, p*} |p - p*|; null where it overflows")
-    mass_err: pl.Float64 = pa.Field(
-        ge=0, nullable=True, description="E_pi |int p - 1|; null where it overflows"
-    )
+    mass_err: pl.Float64 = pa.Field(ge=0, nullable=True, description="E_pi |int p - 1|; null where it overflows")
     slope: pl.Float64 = pa.Field(nullable=True, description="of E_p[z' | z] on z, through 0")
     drift_rmse: pl.Float64 = pa.Field(ge=0, nullable=True, description="of E_p[z' | z], over eta")
-    cq95: pl.Float64 = pa.Field(
-        ge=1, description="exp of the 95 % quantile of |log p*/q| under the law of pairs"
-    )
+    cq95: pl.Float64 = pa.Field(ge=1, description="exp of the 95 % quantile of |log p*/q| under the law of pairs")
     cq99: pl.Float64 = pa.Field(ge=1)
     kl_star_q: pl.Float64 = pa.Field(ge=0, description="E_pi KL(p* | q)")
     eps_star: pl.Float64 = pa.Field(gt=0, le=0.25, description="R(h*)")
@@ -251,12 +241,8 @@ class Closeness(Result):
     mu_q: pl.Float64
     sd_q: pl.Float64 = pa.Field(gt=0)
     m: pl.Int32 = pa.Field(ge=1)
-    two_sided: pl.Float64 = pa.Field(
-        ge=1, description="exp of the 95 % quantile of |log p*/q| under the law of pairs"
-    )
-    one_sided: pl.Float64 = pa.Field(
-        gt=0, description="exp of the 95 % quantile of log p*/q under E_{pi, p*}"
-    )
+    two_sided: pl.Float64 = pa.Field(ge=1, description="exp of the 95 % quantile of |log p*/q| under the law of pairs")
+    one_sided: pl.Float64 = pa.Field(gt=0, description="exp of the 95 % quantile of log p*/q under E_{pi, p*}")
     kl_star_q: pl.Float64 = pa.Field(ge=0)
     limit_exc: pl.Float64 = pa.Field(gt=0, description="limit of m E Exc")
     limit_kl: pl.Float64 = pa.Field(gt=0, description="limit of m E KL")

@@ -9,7 +9,7 @@ from pandera.api.polars.types import PolarsData
 from pipeline.languages.hmm import TOLERANCE
 from schemas.results import Result
 
-O, M, T = MATRICES = ["O", "M", "T"]  # noqa: E741 - the source's letters
+O, M, T = MATRICES = ["O", "M", "T"]
 ROTATED, CIRCULANT = "rotated", "circulant"
 PRINTED, RANDOM, GAUSSIAN = FAMILIES = ["published", "random", "ghmm"]
 PAIRS = [PRINTED, ROTATED, CIRCULANT]
@@ -66,9 +66,7 @@ class HmmEquivalence(Result):
     tokens: pl.Int8 = pa.Field(isin=[1, 2], description="that are predicted")
     max_abs_diff: pl.Float64 = pa.Field(ge=0, description="of two entries of the predictor")
     fro_diff: pl.Float64 = pa.Field(ge=0, description="Frobenius norm of the difference of the predictors")
-    dist_O: pl.Float64 = pa.Field(
-        ge=0, description="Frobenius distance, under the relabelling that is best for O"
-    )
+    dist_O: pl.Float64 = pa.Field(ge=0, description="Frobenius distance, under the relabelling that is best for O")
     dist_T: pl.Float64 = pa.Field(ge=0, description="Frobenius distance, under the same relabelling")
 
     class Config:
@@ -98,16 +96,10 @@ class HmmTurns(Result):
 
     instance_id: pl.String
     theta: pl.Float64 = pa.Field(description="radians")
-    widest: pl.Float64 = pa.Field(
-        ge=0, description="first angle, at most pi/3, at which an entry is negative"
-    )
-    min_entry: pl.Float64 = pa.Field(
-        description="of O and T of the twin; it is an HMM where this is not negative"
-    )
+    widest: pl.Float64 = pa.Field(ge=0, description="first angle, at most pi/3, at which an entry is negative")
+    min_entry: pl.Float64 = pa.Field(description="of O and T of the twin; it is an HMM where this is not negative")
     pair_diff: pl.Float64 = pa.Field(ge=0, description="largest of all four predictors of one token")
-    triple_diff: pl.Float64 = pa.Field(
-        ge=0, description="largest of the case of Theorem 7 where it is smallest"
-    )
+    triple_diff: pl.Float64 = pa.Field(ge=0, description="largest of the case of Theorem 7 where it is smallest")
     dist_O: pl.Float64 = pa.Field(ge=0)
     dist_T: pl.Float64 = pa.Field(ge=0)
 
@@ -164,9 +156,7 @@ class HmmJacobian(Result):
     deficit: pl.Int32 = pa.Field(ge=0)
     predicted: pl.Int32 = pa.Field(ge=0)
     s_ratio: pl.Float64 = pa.Field(gt=0, description="smallest singular value that is seen, over the largest")
-    s_next: pl.Float64 = pa.Field(
-        ge=0, description="largest singular value that is not seen, over the largest"
-    )
+    s_next: pl.Float64 = pa.Field(ge=0, description="largest singular value that is not seen, over the largest")
 
     class Config:
         """One row per model, space and task."""
@@ -240,9 +230,7 @@ class HmmLearned(Result):
     instance_id: pl.String
     case: pl.Int8 = pa.Field(isin=[1, 2, 3])
     samples: pl.Int64 = pa.Field(ge=1)
-    to_shares: pl.Float64 = pa.Field(
-        ge=0, description="Frobenius distance of the table from the sample's shares"
-    )
+    to_shares: pl.Float64 = pa.Field(ge=0, description="Frobenius distance of the table from the sample's shares")
     start: pl.Float64 = pa.Field(ge=0, description="the same before training")
     shares_to_law: pl.Float64 = pa.Field(ge=0, description="of the sample's shares from the exact predictor")
     err_O: pl.Float64 = pa.Field(ge=0, description="of O recovered from the table, Jennrich and ALS")
@@ -261,9 +249,7 @@ class HmmFit(Result):
     task: pl.String = pa.Field(isin=TASKS)
     start: pl.Int32 = pa.Field(ge=0)
     residual: pl.Float64 = pa.Field(ge=0, description="squared distance of the predictors")
-    param_error: pl.Float64 = pa.Field(
-        ge=0, description="Frobenius norms of O and T, under one relabelling, added"
-    )
+    param_error: pl.Float64 = pa.Field(ge=0, description="Frobenius norms of O and T, under one relabelling, added")
     evaluations: pl.Int32 = pa.Field(ge=1)
     converged: pl.Boolean = pa.Field(description="residual below 1e-16")
 
@@ -315,9 +301,7 @@ class GhmmFit(Result):
     instance_id: pl.String
     c: pl.Float64 = pa.Field(gt=0, description="norm of the means")
     N: pl.Int64 = pa.Field(ge=1, description="pairs")
-    err_M: pl.Float64 = pa.Field(
-        ge=0, description="Frobenius norm over c, under the relabelling that is best for M"
-    )
+    err_M: pl.Float64 = pa.Field(ge=0, description="Frobenius norm over c, under the relabelling that is best for M")
     err_T: pl.Float64 = pa.Field(ge=0, description="Frobenius norm, under the same relabelling")
     loss: pl.Float64 = pa.Field(ge=0)
     loss_truth: pl.Float64 = pa.Field(ge=0, description="of the model that drew the sample")
@@ -343,12 +327,8 @@ class HmmDetection(Result):
     draws: pl.Int32 = pa.Field(ge=1, description="simulated samples of the model, and of its twin")
     expected: pl.Float64 = pa.Field(ge=0, le=1, description="power at this number of triples, by theory")
     power: pl.Float64 = pa.Field(ge=0, le=1, description="share of the twin's samples that are told")
-    level: pl.Float64 = pa.Field(
-        ge=0, le=1, description="share of the model's own samples that are told apart wrongly"
-    )
-    pairs: pl.Float64 = pa.Field(
-        ge=0, le=1, description="share of the twin's samples told by counts of pairs alone"
-    )
+    level: pl.Float64 = pa.Field(ge=0, le=1, description="share of the model's own samples that are told apart wrongly")
+    pairs: pl.Float64 = pa.Field(ge=0, le=1, description="share of the twin's samples told by counts of pairs alone")
 
     class Config:
         """One row per model, angle and test."""

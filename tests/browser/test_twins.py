@@ -28,8 +28,9 @@ def asked(browser: Browser, name: str, angle: str) -> dict[str, Any]:
         "pick.dispatchEvent(new Event('change'));"
         "const input = document.getElementById('twins-angle'); input.value = arguments[1];"
         "input.dispatchEvent(new Event('input'));",
-        name, angle,
-    )  # fmt: skip
+        name,
+        angle,
+    )
     output = "document.getElementById('twins-output')"
     answers = browser.js(f"return {output}.dataset.answers ?? null")
     return {"text": browser.js(f"return {output}.textContent"), "answers": answers and json.loads(answers)}

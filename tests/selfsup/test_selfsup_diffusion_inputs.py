@@ -16,9 +16,16 @@ PAIRS, TABLE = {"model": "pair_classifier/mlp"}, {"model": "masked_prediction/ta
 
 @pytest.mark.parametrize(
     ("entry", "items"),
-    [(PAIRS, ["+-"]), (PAIRS, []), (PAIRS, [[1.0, 2.0, 3.0]]), (PAIRS, [[float("nan"), 1.0]]), (TABLE, [0.5]),
-     (TABLE, [[1, 2]]), (PAIRS, [[1.0, 2.0], 3.0])],
-)  # fmt: skip
+    [
+        (PAIRS, ["+-"]),
+        (PAIRS, []),
+        (PAIRS, [[1.0, 2.0, 3.0]]),
+        (PAIRS, [[float("nan"), 1.0]]),
+        (TABLE, [0.5]),
+        (TABLE, [[1, 2]]),
+        (PAIRS, [[1.0, 2.0], 3.0]),
+    ],
+)
 def test_what_is_no_input_is_refused(entry: dict[str, Any], items: list[Any]) -> None:
     with pytest.raises(SandglassError, match="cannot encode"):
         inputs.encode(entry, *items)

@@ -13,15 +13,7 @@ from scipy import integrate, stats
 
 from pipeline.errors import SandglassError
 from pipeline.languages import diffusions
-from pipeline.languages.diffusions import (
-    CONDITIONAL,
-    MARGINAL,
-    Chain,
-    Contrast,
-    GridChain,
-    LogCosh,
-    OrnsteinUhlenbeck,
-)
+from pipeline.languages.diffusions import CONDITIONAL, MARGINAL, Chain, Contrast, GridChain, LogCosh, OrnsteinUhlenbeck
 
 OU = OrnsteinUhlenbeck(1.0)
 rates = st.floats(0.2, 5)
@@ -277,7 +269,5 @@ def test_half_of_the_pairs_are_positive_and_noise_does_not_know_the_path() -> No
     assert abs(found.y.mean() - 0.5) < 5 * 0.5 / math.sqrt(20000)
     noise, first = found.x_prime[~found.y, 0], found.x[~found.y, 0]
     assert (
-        abs(np.corrcoef(noise, first)[0, 1])
-        < 0.05
-        < np.corrcoef(found.x[found.y, 0], found.x_prime[found.y, 0])[0, 1]
+        abs(np.corrcoef(noise, first)[0, 1]) < 0.05 < np.corrcoef(found.x[found.y, 0], found.x_prime[found.y, 0])[0, 1]
     )

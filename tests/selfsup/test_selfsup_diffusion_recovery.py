@@ -12,15 +12,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from pipeline.errors import SandglassError
-from pipeline.languages.diffusions import (
-    CONDITIONAL,
-    MARGINAL,
-    Contrast,
-    LogCosh,
-    OrnsteinUhlenbeck,
-    log_normal,
-    pairs,
-)
+from pipeline.languages.diffusions import CONDITIONAL, MARGINAL, Contrast, LogCosh, OrnsteinUhlenbeck, log_normal, pairs
 from pipeline.models.pair_classifier import log_quadratic, mlp
 from pipeline.studies.selfsup.analysis.diffusion_closeness import matching
 from pipeline.studies.selfsup.measures import diffusion_limit
@@ -52,9 +44,7 @@ def test_features_in_one_dimension_are_those_of_the_chapter() -> None:
     assert phi.tolist() == [4.0, 6.0, 9.0, 2.0, 3.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    "contrast", [STATIONARY, Contrast(MARGINAL, 3.0, 1.0), Contrast(CONDITIONAL, 0.0, 0.7)]
-)
+@pytest.mark.parametrize("contrast", [STATIONARY, Contrast(MARGINAL, 3.0, 1.0), Contrast(CONDITIONAL, 0.0, 0.7)])
 def test_a_fit_is_a_stationary_point_of_the_squared_loss(contrast: Contrast) -> None:
     rng = np.random.default_rng(4)
     made = pairs(OU.path(rng, 0.5, 8000), contrast, rng)
@@ -85,10 +75,12 @@ def test_more_pairs_bring_the_weights_to_the_truth() -> None:
 
 def test_the_true_classifier_has_no_error_and_the_chapters_constants() -> None:
     expected = {  # c_q at 95 %, KL(p* | q) (chapter, E2)
-        STATIONARY: (7.1, 0.229), Contrast(MARGINAL, 1.0, 1.0): (70, 0.733),
+        STATIONARY: (7.1, 0.229),
+        Contrast(MARGINAL, 1.0, 1.0): (70, 0.733),
         Contrast(MARGINAL, 2.0, 1.0): (7.2e3, 2.23),
-        Contrast(MARGINAL, 3.0, 1.0): (3.8e6, 4.74), Contrast(MARGINAL, 0.0, 2.0): (1.3e3, 0.547),
-    }  # fmt: skip
+        Contrast(MARGINAL, 3.0, 1.0): (3.8e6, 4.74),
+        Contrast(MARGINAL, 0.0, 2.0): (1.3e3, 0.547),
+    }
     for contrast, (c_q, divergence) in expected.items():
         task = Task(OU, 0.5, contrast)
         found = task.measure(log_quadratic.truth(OU, 0.5, contrast))
@@ -101,10 +93,13 @@ def test_the_true_classifier_has_no_error_and_the_chapters_constants() -> None:
 @pytest.mark.parametrize(
     ("eta", "risk", "height"),
     [
-        (0.0625, 0.14041, 0.82294), (0.25, 0.19799, 0.44972), (0.5, 0.22332, 0.35481), (1, 0.24118, 0.30337),
+        (0.0625, 0.14041, 0.82294),
+        (0.25, 0.19799, 0.44972),
+        (0.5, 0.22332, 0.35481),
+        (1, 0.24118, 0.30337),
         (2, 0.24885, 0.28471),
     ],
-)  # fmt: skip
+)
 def test_the_population_optimum_is_that_of_the_chapter(eta: float, risk: float, height: float) -> None:
     reference = recovery.of_ou(OU, eta, STATIONARY, np.linspace(-6, 6, 401), np.linspace(-7, 7, 801))
     assert reference.bayes_risk == pytest.approx(risk, abs=1e-5)
@@ -167,9 +162,7 @@ def test_the_log_cosh_reference_is_a_kernel_and_eulers_is_as_far_as_the_chapter_
     process, noise = LogCosh(1.0, 2.0), Contrast(MARGINAL, 0.0, 0.9)
     reference = recovery.of_chain(process.grid(0.25, 601, 6.0), 0.25, noise, 4, 3.0)
     assert np.allclose(reference.p.sum(1) * reference.cell, 1, atol=1e-12)
-    euler = log_normal(
-        (reference.z_prime - (reference.z - 0.25 * process.gradient(reference.z))[:, None]) ** 2, 0.5
-    )
+    euler = log_normal((reference.z_prime - (reference.z - 0.25 * process.gradient(reference.z))[:, None]) ** 2, 0.5)
     assert reference.measure(euler - reference.log_q).kl == pytest.approx(0.0787, abs=5e-4)
     assert reference.measure(reference.log_p - reference.log_q).kl == pytest.approx(0, abs=1e-12)
 
@@ -215,10 +208,7 @@ def test_one_sided_closeness_does_not_see_a_wide_law() -> None:
 def test_a_network_is_layers_of_tanh() -> None:
     spec = mlp.Spec(2, [5, 3])
     models = [mlp.initial(spec, np.random.default_rng(s)) for s in range(2)]
-    params = {
-        name: torch.from_numpy(np.stack([model[name] for model in models])).float()
-        for name in mlp.shapes(spec)
-    }
+    params = {name: torch.from_numpy(np.stack([model[name] for model in models])).float() for name in mlp.shapes(spec)}
     for name in params:
         if name.endswith(".b"):
             params[name] += 0.1

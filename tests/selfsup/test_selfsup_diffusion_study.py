@@ -38,7 +38,7 @@ from pipeline.studies.selfsup.names import (
     SPAN,
 )
 from pipeline.studies.selfsup.theory import diffusion_mixing, diffusion_ratios
-from pipeline.training import core, ensemble
+from pipeline.training import core, ensemble, jobs
 from schemas.claims import FAILS, HOLDS
 from schemas.comparisons import MEASURED
 from schemas.selfsup.datasets import SCHEMA
@@ -65,17 +65,23 @@ def context(loaded: params.Params, experiment: str, **changed: Any) -> Any:
 
         spec = mlp.Spec(2, runs[run].widths)
         drawn = [mlp.initial(spec, np.random.default_rng(r)) for r in range(runs[run].replicas)]
-        weights = {
-            name: torch.from_numpy(np.stack([w[name] for w in drawn])).float() for name in mlp.shapes(spec)
-        }
+        weights = {name: torch.from_numpy(np.stack([w[name] for w in drawn])).float() for name in mlp.shapes(spec)}
         return SimpleNamespace(spec=spec, params=weights, table=torch.zeros(1, 2))
 
     return SimpleNamespace(
-        study="selfsup", experiment=experiment, entry=entry, settings=loaded.studies["selfsup"].analysis, scale="smoke",
-        seed=SEED, params_hash="0" * 32, datasets=lambda: list(entry.datasets), dataset=dataset, model=model,
+        study="selfsup",
+        experiment=experiment,
+        entry=entry,
+        settings=loaded.studies["selfsup"].analysis,
+        scale="smoke",
+        seed=SEED,
+        params_hash="0" * 32,
+        datasets=lambda: list(entry.datasets),
+        dataset=dataset,
+        model=model,
         runs=lambda: [run for run in LOGCOSH_RUNS.values() if run in runs and runs[run].replicas],
         run_header=lambda run: {"entry": runs[run].model_dump()},
-    )  # fmt: skip
+    )
 
 
 def analysed(loaded: params.Params, experiment: str, **changed: Any) -> dict[str, pl.DataFrame]:
@@ -92,9 +98,7 @@ def made(loaded: params.Params) -> dict[str, dict[str, pl.DataFrame]]:
 
 @pytest.fixture(scope="module")
 def theory(loaded: params.Params) -> pl.DataFrame:
-    frames = [
-        MODULES[loaded.theory[key].module].check(loaded.theory[key], key, SEED) for key in DIFFUSION_THEORY
-    ]
+    frames = [MODULES[loaded.theory[key].module].check(loaded.theory[key], key, SEED) for key in DIFFUSION_THEORY]
     return pl.concat(frames)
 
 
@@ -142,9 +146,7 @@ def test_a_check_can_fail(loaded: params.Params, monkeypatch: pytest.MonkeyPatch
     assert not found.filter(check="round-trip")["passed"][0]
     monkeypatch.undo()
     monkeypatch.setattr(diffusion_mixing.bounds, "mixing_bound", lambda process, t: 0.01)
-    found = diffusion_mixing.check(
-        loaded.theory["selfsup-diffusion-mixing"], "selfsup-diffusion-mixing", SEED
-    )
+    found = diffusion_mixing.check(loaded.theory["selfsup-diffusion-mixing"], "selfsup-diffusion-mixing", SEED)
     assert not found.filter(check="lemma-5-corrected")["passed"][0]
 
 
@@ -156,8 +158,10 @@ def test_where_the_second_factor_is_finite(variance: float) -> None:
     process, eta = OrnsteinUhlenbeck(1.0), 0.25
     least = 2 * process.decay(eta) ** 2 + 2 * process.variance(eta) / 5
     assert 2 * process.decay(eta) ** 2 < 1.3 < least
-    near, far = (bounds.second_factor(process, eta, Contrast(MARGINAL, 0.0, math.sqrt(v)), reach) for v, reach in (
-        (variance * least, 8), (variance * least, 16)))  # fmt: skip
+    near, far = (
+        bounds.second_factor(process, eta, Contrast(MARGINAL, 0.0, math.sqrt(v)), reach)
+        for v, reach in ((variance * least, 8), (variance * least, 16))
+    )
     assert (far / near < 1.05) == (variance > 1)
 
 
@@ -177,9 +181,7 @@ def test_listed_inequalities_and_no_others_are_violated(made: dict[str, dict[str
     assert set(found.filter(~pl.col("holds"))["check"]) == {LEMMA_4, LEMMA_5, EQ_2_2}
 
 
-def test_dimensions_and_intervals_are_those_of_the_parameters(
-    made: dict[str, dict[str, pl.DataFrame]],
-) -> None:
+def test_dimensions_and_intervals_are_those_of_the_parameters(made: dict[str, dict[str, pl.DataFrame]]) -> None:
     fits = made[KERNELS]["sde_fit"]
     assert set(fits["d"]) == {1, 2} and (fits["T"] == 2 * fits["m"] * fits["eta"]).all()
     spans = made[SPAN]["sde_fit"]
@@ -247,16 +249,17 @@ def test_gates_on_bounds_fail_where_one_is_violated(
 
 @pytest.mark.parametrize(
     ("comparison", "value", "verdict"),
-    [("kl-shift-3-over-0", 10.0, FAILS), ("kl-shift-3-over-0", 50.0, HOLDS), ("closeness-wide", 3.0, FAILS),
-     ("closeness-against-divergence", 0.5, FAILS), ("drift-fine-over-coarse", 0.5, FAILS),
-     ("gap-ratio-400", 4.0, FAILS)],
-)  # fmt: skip
+    [
+        ("kl-shift-3-over-0", 10.0, FAILS),
+        ("kl-shift-3-over-0", 50.0, HOLDS),
+        ("closeness-wide", 3.0, FAILS),
+        ("closeness-against-divergence", 0.5, FAILS),
+        ("drift-fine-over-coarse", 0.5, FAILS),
+        ("gap-ratio-400", 4.0, FAILS),
+    ],
+)
 def test_gates_can_fail(
-    made: dict[str, dict[str, pl.DataFrame]],
-    theory: pl.DataFrame,
-    comparison: str,
-    value: float,
-    verdict: str,
+    made: dict[str, dict[str, pl.DataFrame]], theory: pl.DataFrame, comparison: str, value: float, verdict: str
 ) -> None:
     """Whatever was measured, another value with a narrow interval is judged by it."""
     changed = {}
@@ -267,10 +270,7 @@ def test_gates_can_fail(
         this = pl.col("comparison") == comparison
         numbers = {"value": value, "lo": value - 0.01, "hi": value + 0.01}
         rows = own["comparisons"].with_columns(
-            *(
-                pl.when(this).then(number).otherwise(pl.col(name)).alias(name)
-                for name, number in numbers.items()
-            ),
+            *(pl.when(this).then(number).otherwise(pl.col(name)).alias(name) for name, number in numbers.items()),
             pl.when(this).then(pl.lit(MEASURED)).otherwise(pl.col("state")).alias("state"),
             pl.when(this).then(pl.lit(20, pl.Int32)).otherwise(pl.col("n")).alias("n"),
             pl.when(this).then(pl.lit("Student")).otherwise(pl.col("interval")).alias("interval"),
@@ -331,16 +331,14 @@ def test_a_fit_with_no_density_is_null_and_a_negative_divergence_refused(
 
 def test_the_published_size_of_the_network_takes_steps(load: Load, tmp_path: Path) -> None:
     loaded = load("paper")
-    entry = loaded.members("runs")[LOGCOSH_RUNS[1000000]].model_copy(
-        update={"replicas": 2, "pairs": 300, "steps": 2}
-    )
+    entry = loaded.members("runs")[LOGCOSH_RUNS[1000000]].model_copy(update={"replicas": 2, "pairs": 300, "steps": 2})
     noise = loaded.members("datasets")[LOGCOSH].model_copy(update={"pairs": 300, "seeds": 2, "points": 201})
     frame = datasets.generate(noise, LOGCOSH, SEED)[0]
     header, data, table = diffusion_runs.prepare(entry, frame, SEED)
     assert header.corpus == [0, 1] and data["pairs"].shape == (2, 300, 2) and np.allclose(table, [[0.0, 0.9]])
     assert np.array_equal(data["pairs"][1, :, 0], np.array(frame["x"][1].to_list(), np.float32))
     ensemble.write_job(tmp_path / "job.safetensors", header, data, table)
-    state = core.train_chunk(core.TrainingJob(tmp_path / "job.safetensors"), [0, 1], torch.device("cpu"))
+    state = core.train_chunk(jobs.TrainingJob(tmp_path / "job.safetensors"), [0, 1], torch.device("cpu"))
     assert state.step == 2 and (state.diverged_at < 0).all() and torch.isfinite(state.flat).all()
 
 
@@ -349,12 +347,10 @@ def test_training_finds_the_classifier_where_it_is_easy(load: Load, tmp_path: Pa
     loaded = load("smoke")
     entry = loaded.members("runs")[LOGCOSH_RUNS[64000]]
     noise = loaded.members("datasets")[LOGCOSH].noise.model_copy(update={"shift": 5.0})
-    frame = datasets.generate(
-        loaded.members("datasets")[LOGCOSH].model_copy(update={"noise": noise}), LOGCOSH, SEED
-    )[0]
+    frame = datasets.generate(loaded.members("datasets")[LOGCOSH].model_copy(update={"noise": noise}), LOGCOSH, SEED)[0]
     header, data, table = diffusion_runs.prepare(entry, frame, SEED)
     ensemble.write_job(tmp_path / "job.safetensors", dataclasses.replace(header, steps=150), data, table)
-    state = core.train_chunk(core.TrainingJob(tmp_path / "job.safetensors"), [0, 1], torch.device("cpu"))
+    state = core.train_chunk(jobs.TrainingJob(tmp_path / "job.safetensors"), [0, 1], torch.device("cpu"))
     assert (state.curves["loss"][-1] < 0.02).all() and (state.curves["accuracy"][-1] > 0.97).all()
 
 
@@ -368,11 +364,7 @@ def test_a_dataset_that_is_too_small_is_refused(loaded: params.Params) -> None:
 
 @pytest.mark.parametrize(
     ("changed", "said"),
-    [
-        ({"spans": [500.0, 9000.0]}, "T = 9000"),
-        ({"seeds": 99}, "expected 99"),
-        ({"etas": [0.1]}, "no multiple"),
-    ],
+    [({"spans": [500.0, 9000.0]}, "T = 9000"), ({"seeds": 99}, "expected 99"), ({"etas": [0.1]}, "no multiple")],
 )
 def test_spans_that_the_trajectories_do_not_cover_are_refused(
     loaded: params.Params, changed: dict[str, Any], said: str
@@ -388,12 +380,7 @@ def test_spans_that_the_trajectories_do_not_cover_are_refused(
         ("datasets", "kind: logcosh_pairs", "kind: logcosh", "kind"),
         ("experiments", "etas: [0.0625, 0.125,", "etas: [0.125, 0.0625,", "ascend"),
         ("experiments", "shifts: [0.0, 1.0,", "shifts: [0.5, 1.0,", "shifts must list 0"),
-        (
-            "experiments",
-            "{kind: conditional, shift: 0.0, sd: 0.7}",
-            "{kind: uniform, shift: 0.0, sd: 0.7}",
-            "kind",
-        ),
+        ("experiments", "{kind: conditional, shift: 0.0, sd: 0.7}", "{kind: uniform, shift: 0.0, sd: 0.7}", "kind"),
         ("runs", "objective: labelled_pairs", "objective: pairs", "objective"),
         ("runs", "widths: [64, 64]", "widths: []", "widths"),
     ],

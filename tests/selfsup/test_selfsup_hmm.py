@@ -42,9 +42,7 @@ def test_predictors_are_conditional_laws(shape: tuple[int, int], seed: int) -> N
         expected = moved / moved.sum((1, 2), keepdims=True)
         assert np.allclose(hmm.triple_predictor(emission, transition, case), expected, atol=1e-14)
         assert np.allclose(hmm.given(law, case), expected, atol=1e-14)
-    for task, (shown, predicted) in {
-        "x2|x1": (0, 1), "x1|x2": (1, 0), "x3|x1": (0, 2), "x1|x3": (2, 0),
-    }.items():  # fmt: skip
+    for task, (shown, predicted) in {"x2|x1": (0, 1), "x1|x2": (1, 0), "x3|x1": (0, 2), "x1|x3": (2, 0)}.items():
         (other,) = {0, 1, 2} - {shown, predicted}
         pair = law.sum(other)
         pair = pair if predicted < shown else pair.T  # rows: predicted
@@ -111,9 +109,7 @@ def test_the_published_pair_is_as_printed() -> None:
     assert {task: far[task].max() for task in expected} == pytest.approx(expected, rel=0.03)
     assert max(far[task].max() for task in hmm.TRIPLE_TASKS) == pytest.approx(1.653e-4, rel=1e-3)
     assert max(np.linalg.norm(far[task]) for task in hmm.TRIPLE_TASKS) == pytest.approx(3.066e-4, rel=1e-3)
-    assert hmm.distance(emission, transition, other, other_transition) == pytest.approx(
-        (0.02758, 0.11376), abs=1e-5
-    )
+    assert hmm.distance(emission, transition, other, other_transition) == pytest.approx((0.02758, 0.11376), abs=1e-5)
     turn = np.linalg.pinv(other) @ emission
     assert np.arccos((np.trace(turn) - 1) / 2) == pytest.approx(0.1, abs=1e-6)
 
@@ -147,9 +143,7 @@ def test_distance_is_zero_for_relabellings_alone(shape: tuple[int, int], seed: i
 def test_distance_takes_stacks() -> None:
     models = [drawn(seed, 5, 3) for seed in range(4)]
     others = [drawn(seed + 10, 5, 3) for seed in range(4)]
-    stacked = hmm.distance(
-        *(np.array(part) for part in (*zip(*models, strict=True), *zip(*others, strict=True)))
-    )
+    stacked = hmm.distance(*(np.array(part) for part in (*zip(*models, strict=True), *zip(*others, strict=True))))
     for place, (one, two) in enumerate(zip(models, others, strict=True)):
         assert np.allclose([part[place] for part in stacked], hmm.distance(*one, *two))
 
@@ -203,11 +197,7 @@ GOOD = drawn(0, 4, 3)
         (GOOD[0] - 0.5, GOOD[1], "O is not stochastic: its smallest entry"),
         (2 * GOOD[0], GOOD[1], "O is not stochastic: a column sum"),
         (GOOD[0], np.full((3, 3), 0.3), "T is not stochastic: a column sum"),
-        (
-            GOOD[0],
-            np.array([[0.5, 0.5, 0.5], [0.25, 0.25, 0.25], [0.25, 0.25, 0.25]]),
-            "not doubly stochastic",
-        ),
+        (GOOD[0], np.array([[0.5, 0.5, 0.5], [0.25, 0.25, 0.25], [0.25, 0.25, 0.25]]), "not doubly stochastic"),
         (np.vstack([GOOD[0], np.zeros(3)]), GOOD[1], "row of zeros"),
         (np.full((4, 3), np.nan), GOOD[1], "O is not stochastic"),
         (GOOD[0], np.full((3, 3), 1 / 3), "T has rank 1"),
@@ -236,9 +226,7 @@ def test_two_states_have_no_twin() -> None:
 
 def test_models_that_cannot_be_drawn() -> None:
     with pytest.raises(SandglassError, match="none of 5 models of 3 states"):
-        hmm.draw(
-            np.random.default_rng(0), 4, 3, concentration=3, power=1, offset=1, least_singular=0.9, tries=5
-        )
+        hmm.draw(np.random.default_rng(0), 4, 3, concentration=3, power=1, offset=1, least_singular=0.9, tries=5)
 
 
 # --- Gaussian emissions ------------------------------------------------------------------------------
@@ -249,16 +237,10 @@ def test_the_gaussian_predictor_is_the_conditional_mean() -> None:
     means, transition = gaussian_hmm.draw(rng, 2, 2, power=1, offset=0.1, least_singular=0.3)
     first, second, states = gaussian_hmm.sample(rng, means, transition, 400_000)
     assert np.allclose(np.bincount(states[0]) / 400_000, 0.5, atol=0.004)
-    moves = np.array(
-        [np.bincount(states[1][states[0] == j], minlength=2) / (states[0] == j).sum() for j in (0, 1)]
-    )
+    moves = np.array([np.bincount(states[1][states[0] == j], minlength=2) / (states[0] == j).sum() for j in (0, 1)])
     assert np.allclose(moves.T, transition, atol=0.005)
     predicted = gaussian_hmm.predictor(means, transition, first)
-    for direction in (
-        np.ones_like(first),
-        first,
-        np.sin(first),
-    ):  # the error is orthogonal to functions of x_1
+    for direction in (np.ones_like(first), first, np.sin(first)):  # the error is orthogonal to functions of x_1
         assert np.abs(((second - predicted) * direction).mean(1)).max() < 0.01
 
 
@@ -275,9 +257,7 @@ def test_gaussian_triples_are_products_of_conditional_means() -> None:
             shown, one, two = {1: (0, 1, 2), 2: (1, 0, 2), 3: (2, 0, 1)}[case]
             weight = transition[path[1], path[0]] * transition[path[2], path[1]]
             # P(path | x at the shown place): phi of that state times the rest of the path, uniform start
-            expected += np.einsum(
-                "n,a,b->nab", phi[path[shown]] * weight, means[:, path[one]], means[:, path[two]]
-            )
+            expected += np.einsum("n,a,b->nab", phi[path[shown]] * weight, means[:, path[one]], means[:, path[two]])
         assert np.allclose(found, expected, atol=1e-14), case
 
 

@@ -138,13 +138,7 @@ def test_derivatives_are_those_of_finite_differences(task: str) -> None:
 def test_deficits_are_those_of_the_chapter(shape: tuple[int, int]) -> None:
     model = hmm.draw(np.random.default_rng(shape[0]), *shape, concentration=3, power=1, offset=0.3)
     k = shape[1]
-    expected = {
-        "pair": (k - 1) ** 2,
-        "allpair": (k - 1) * (k - 2) // 2,
-        "triple1": 0,
-        "triple2": 0,
-        "triple3": 0,
-    }
+    expected = {"pair": (k - 1) ** 2, "allpair": (k - 1) * (k - 2) // 2, "triple1": 0, "triple2": 0, "triple3": 0}
     found = {task: identifiability.hmm_rank(*model, task) for task in TASKS}
     assert {task: rank.deficit for task, rank in found.items()} == expected
     assert {task: identifiability.hmm_deficit(k, task) for task in TASKS} == expected
@@ -155,9 +149,7 @@ def test_the_rotation_is_the_direction_that_pairs_do_not_see() -> None:
     step = 1e-6
     ahead, behind = (hmm.twin(emission, transition, hmm.rotation(s * step)) for s in (1, -1))
     along = [((a - b) / (2 * step))[None] for a, b in zip(ahead, behind, strict=True)]
-    seen = {
-        task: np.abs(identifiability.derivative(emission, transition, *along, task)).max() for task in TASKS
-    }
+    seen = {task: np.abs(identifiability.derivative(emission, transition, *along, task)).max() for task in TASKS}
     assert max(seen["pair"], seen["allpair"]) < 1e-9 < 1e-4 < min(seen[task] for task in TASKS[2:])
 
 
@@ -203,9 +195,7 @@ def test_only_two_tokens_pull_a_fit_to_the_parameters() -> None:
             found = fitting.fit(target, task, logits, evaluations=300, iterations=200)
             hmm.check(found.emission, found.transition)
             if found.residual < 1e-16:
-                errors.setdefault(task, []).append(
-                    sum(hmm.distance(*model, found.emission, found.transition))
-                )
+                errors.setdefault(task, []).append(sum(hmm.distance(*model, found.emission, found.transition)))
     assert set(errors) == {"pair", "allpair", "triple1", "triple2"}
     assert max(errors["triple1"] + errors["triple2"]) < 1e-6 < 1e-4 < min(errors["pair"])
 
@@ -253,8 +243,7 @@ def test_theorem_8_fails_for_the_middle_token(seed: int, d: int) -> None:
     points = 2 * np.random.default_rng(seed).standard_normal((d, 30))
     far = [
         np.abs(
-            gaussian_hmm.triple_predictor(*model, points, case)
-            - gaussian_hmm.triple_predictor(*other, points, case)
+            gaussian_hmm.triple_predictor(*model, points, case) - gaussian_hmm.triple_predictor(*other, points, case)
         ).max()
         for case in hmm.CASES
     ]

@@ -48,9 +48,7 @@ def recover(oracle: Oracle, dimension: int, states: int, rng: np.random.Generato
     return sorted(found, key=lambda each: -each.sums.sum())
 
 
-def far_values(
-    oracle: Oracle, dimension: int, states: int, rng: np.random.Generator, rounds: int = 20
-) -> Floats:
+def far_values(oracle: Oracle, dimension: int, states: int, rng: np.random.Generator, rounds: int = 20) -> Floats:
     """Return the k values (d, k) that the predictor takes far out: columns of M T, one for each mean that wins there.
 
     Directions are drawn, 400 in each round, until all are found: a mean whose cone is narrow takes more of them.
@@ -136,9 +134,7 @@ def _signed(second: Floats, third: Floats, signs: Floats, case: int) -> tuple[Fl
     raise SandglassError(f"case {case!r} has no component with columns of known norm: expected 1 or 3")
 
 
-def recover_from_middle(
-    oracle: Oracle, dimension: int, states: int, rng: np.random.Generator
-) -> list[Candidate]:
+def recover_from_middle(oracle: Oracle, dimension: int, states: int, rng: np.random.Generator) -> list[Candidate]:
     """Return the two candidates that are left where the middle token of three is shown, ``sums`` those of T's rows.
 
     ``oracle`` takes points (d, n) to E[x_1 (x) x_3 | x_2] (n, d, d) = sum_i phi_i B_i (x) C_i, B = M T' and C = M T.
@@ -188,9 +184,7 @@ def transition_from_density(density: Floats, psi: Floats, phi: Floats) -> Floats
     return found
 
 
-def densities(
-    means: Floats, transition: Floats, first: Floats, second: Floats
-) -> tuple[Floats, Floats, Floats]:
+def densities(means: Floats, transition: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]:
     """Return (2 pi)^(d/2) p(x_2 | x_1) at all pairs of points x_1, x_2 (d, k), and the likelihoods and posteriors."""
     apart = second[:, None, :] - means[:, :, None]
     psi = np.exp(-0.5 * np.square(apart).sum(0))
@@ -221,11 +215,7 @@ def fit(first: Floats, second: Floats, norm: float, start: Floats, *, steps: int
 
     def unpacked(values: Floats) -> tuple[Floats, Floats, Floats]:
         raw = values[: d * k].reshape(d, k)
-        return (
-            raw,
-            norm * raw / np.linalg.norm(raw, axis=0),
-            transition_of(values[d * k :].reshape(k, k), iterations),
-        )
+        return (raw, norm * raw / np.linalg.norm(raw, axis=0), transition_of(values[d * k :].reshape(k, k), iterations))
 
     def loss(values: Floats) -> tuple[float, Floats]:
         raw, means, transition = unpacked(values)

@@ -31,20 +31,14 @@ def predictions(emission: Floats, transition: Floats, task: str) -> Floats:
     return np.concatenate([hmm.predictor(emission, transition, part).ravel() for part in PARTS[task]])
 
 
-def derivative(
-    emission: Floats, transition: Floats, d_emission: Floats, d_transition: Floats, task: str
-) -> Floats:
+def derivative(emission: Floats, transition: Floats, d_emission: Floats, d_transition: Floats, task: str) -> Floats:
     """Return the derivatives (n, m) of `predictions` along ``n`` directions dO (n, d, k) and dT (n, k, k)."""
     n = len(d_emission)
-    parts = [
-        _part(emission, transition, d_emission, d_transition, part).reshape(n, -1) for part in PARTS[task]
-    ]
+    parts = [_part(emission, transition, d_emission, d_transition, part).reshape(n, -1) for part in PARTS[task]]
     return np.concatenate(parts, axis=1)
 
 
-def _part(
-    emission: Floats, transition: Floats, d_emission: Floats, d_transition: Floats, part: str
-) -> Floats:
+def _part(emission: Floats, transition: Floats, d_emission: Floats, d_transition: Floats, part: str) -> Floats:
     rows = emission.sum(-1, keepdims=True)
     scaled = emission / rows
     d_scaled = (d_emission - d_emission.sum(-1, keepdims=True) * scaled) / rows
@@ -111,9 +105,7 @@ def rank(jacobian: Floats) -> Rank:
     values = np.linalg.svd(jacobian, compute_uv=False)
     values = np.concatenate([values, np.zeros(max(0, len(jacobian) - len(values)))]) / values[0]
     found = int((values >= THRESHOLD).sum())
-    return Rank(
-        len(jacobian), found, float(values[found - 1]), float(values[found]) if found < len(values) else 0.0
-    )
+    return Rank(len(jacobian), found, float(values[found - 1]), float(values[found]) if found < len(values) else 0.0)
 
 
 def hmm_rank(emission: Floats, transition: Floats, task: str) -> Rank:

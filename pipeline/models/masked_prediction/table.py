@@ -44,11 +44,7 @@ def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 
 def forward(
-    spec: Spec,
-    params: dict[str, Tensor],
-    table: Tensor,
-    symbols: Int[Tensor, "R B"],
-    record: Collection[str] = (),
+    spec: Spec, params: dict[str, Tensor], table: Tensor, symbols: Int[Tensor, "R B"], record: Collection[str] = ()
 ) -> tuple[Float[Tensor, "R B O"], dict[str, Tensor]]:
     """Return the row of each symbol. Raises SandglassError if something is to be recorded: there is nothing."""
     if record:

@@ -76,19 +76,13 @@ def alternating(tensor: Floats, start: Components, sweeps: int) -> Components:
 
 def _update(product: str, tensor: Floats, one: Floats, two: Floats) -> Floats:
     gram = (_transposed(one) @ one) * (_transposed(two) @ two)
-    return np.einsum(product, tensor, one, two, optimize=_PATHS[product]) @ np.linalg.pinv(
-        gram, hermitian=True
-    )
+    return np.einsum(product, tensor, one, two, optimize=_PATHS[product]) @ np.linalg.pinv(gram, hermitian=True)
 
 
 # Contract the tensor with one matrix, and what comes out with the other.
 _PATHS: dict[str, list[str | tuple[int, int]]] = {
     product: ["einsum_path", (0, 2), (0, 1)]
-    for product in (
-        "...nab,...ai,...bi->...ni",
-        "...nab,...ni,...bi->...ai",
-        "...nab,...ni,...ai->...bi",
-    )
+    for product in ("...nab,...ai,...bi->...ni", "...nab,...ni,...bi->...ai", "...nab,...ni,...ai->...bi")
 }
 
 
@@ -115,9 +109,7 @@ def parameters(found: Components, case: int) -> tuple[Floats, Floats]:
     raise SandglassError(f"case {case!r} of two tokens given one: expected 1, 2 or 3")
 
 
-def recover(
-    tensor: Floats, k: int, case: int, rng: np.random.Generator, sweeps: int = 0
-) -> tuple[Floats, Floats]:
+def recover(tensor: Floats, k: int, case: int, rng: np.random.Generator, sweeps: int = 0) -> tuple[Floats, Floats]:
     """Return O and T from predictors W (..., d, d, d) of a case: Jennrich, and ``sweeps`` of least squares."""
     found = jennrich(tensor, k, rng)
     return parameters(alternating(tensor, found, sweeps) if sweeps else found, case)

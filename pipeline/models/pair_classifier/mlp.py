@@ -64,11 +64,7 @@ def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 
 def forward(
-    spec: Spec,
-    params: dict[str, Tensor],
-    table: Tensor,
-    pairs: Float[Tensor, "R B I"],
-    record: Collection[str] = (),
+    spec: Spec, params: dict[str, Tensor], table: Tensor, pairs: Float[Tensor, "R B I"], record: Collection[str] = ()
 ) -> tuple[Float[Tensor, "R B"], dict[str, Tensor]]:
     """Return the log-odds of each pair; an axis of 1 in place of R gives all models the same pairs.
 

@@ -33,13 +33,7 @@ SLOPE = "slope of log {} against log N, model by model"
 
 FALLS = {
     (case, method): DECLARED(
-        Comparison(
-            f"recovery-slope-{case}-{method}",
-            SLOPE.format(ERROR_O),
-            MEAN,
-            RECOVERY,
-            (Arm(f"{shown}, {name}"),),
-        )
+        Comparison(f"recovery-slope-{case}-{method}", SLOPE.format(ERROR_O), MEAN, RECOVERY, (Arm(f"{shown}, {name}"),))
     )
     for case, shown in CASES.items()
     for method, name in METHODS.items()
@@ -61,86 +55,112 @@ LEARNED = {
         Comparison(
             f"recovery-table-{case}",
             "distance of a trained table from the shares of its sample, over that of the shares from the law",
-            MEDIAN, RECOVERY, (Arm(CASES[case], run),),
+            MEDIAN,
+            RECOVERY,
+            (Arm(CASES[case], run),),
         )
     )
     for case, run in zip(CASES, HMM_RUNS, strict=True)
-}  # fmt: skip
+}
 FITTED_ERROR = {
     task: DECLARED(
         Comparison(
-            f"fits-error-{task}", "parameter error of the starts that converge, their median model by model", MEDIAN,
-            FITS, (Arm(name),),
+            f"fits-error-{task}",
+            "parameter error of the starts that converge, their median model by model",
+            MEDIAN,
+            FITS,
+            (Arm(name),),
         )
     )
     for task, name in TASKS.items()
-}  # fmt: skip
+}
 CONVERGED = {
     task: DECLARED(
         Comparison(
-            f"fits-converged-{task}", "share of starts that converge, model by model", MEAN, FITS, (Arm(name),),
+            f"fits-converged-{task}",
+            "share of starts that converge, model by model",
+            MEAN,
+            FITS,
+            (Arm(name),),
             span=(0.0, 1.0),
         )
     )
     for task, name in TASKS.items()
-}  # fmt: skip
+}
 GAUSSIAN_FALLS = {
     norm: DECLARED(
         Comparison(
-            f"gaussian-slope-{norm:g}", SLOPE.format("Frobenius error of M"), MEAN, GAUSSIAN,
+            f"gaussian-slope-{norm:g}",
+            SLOPE.format("Frobenius error of M"),
+            MEAN,
+            GAUSSIAN,
             (Arm(f"means of norm {norm:g}"),),
         )
     )
     for norm in NORMS
-}  # fmt: skip
+}
 GAUSSIAN_LAST = {
     norm: DECLARED(
         Comparison(
-            f"gaussian-last-{norm:g}", "Frobenius error of M over the norm of means, at the largest sample", MEDIAN,
-            GAUSSIAN, (Arm(f"means of norm {norm:g}"),),
+            f"gaussian-last-{norm:g}",
+            "Frobenius error of M over the norm of means, at the largest sample",
+            MEDIAN,
+            GAUSSIAN,
+            (Arm(f"means of norm {norm:g}"),),
         )
     )
     for norm in NORMS
-}  # fmt: skip
+}
 DETECTION_FALLS = {
     test: DECLARED(
         Comparison(
             f"detection-slope-{test.lower().replace(' ', '-')}",
-            "slope of the log of the triples that are needed against log of the angle, model by model", MEAN, DETECTION,
+            "slope of the log of the triples that are needed against log of the angle, model by model",
+            MEAN,
+            DETECTION,
             (Arm(test),),
         )
     )
     for test in TESTS
-}  # fmt: skip
+}
 POWER_APART = {
     test: DECLARED(
         Comparison(
             f"detection-power-{test.lower().replace(' ', '-')}",
-            "power in simulation less that of theory, mean over angles, model by model", MEAN, DETECTION, (Arm(test),),
+            "power in simulation less that of theory, mean over angles, model by model",
+            MEAN,
+            DETECTION,
+            (Arm(test),),
         )
     )
     for test in TESTS
-}  # fmt: skip
+}
 LEVEL = {
     test: DECLARED(
         Comparison(
             f"detection-level-{test.lower().replace(' ', '-')}",
-            "share of samples of the model itself that are told apart, mean over angles, model by model", MEAN,
-            DETECTION, (Arm(test),), span=(0.0, 1.0),
+            "share of samples of the model itself that are told apart, mean over angles, model by model",
+            MEAN,
+            DETECTION,
+            (Arm(test),),
+            span=(0.0, 1.0),
         )
     )
     for test in TESTS
-}  # fmt: skip
+}
 PAIRS_TOLD = {
     test: DECLARED(
         Comparison(
             f"detection-pairs-{test.lower().replace(' ', '-')}",
-            "share of the twin's samples that counts of pairs tell, mean over angles, model by model", MEAN, DETECTION,
-            (Arm(f"as many samples as {test} needs"),), span=(0.0, 1.0),
+            "share of the twin's samples that counts of pairs tell, mean over angles, model by model",
+            MEAN,
+            DETECTION,
+            (Arm(f"as many samples as {test} needs"),),
+            span=(0.0, 1.0),
         )
     )
     for test in TESTS
-}  # fmt: skip
+}
 
 # --- diffusions --------------------------------------------------------------------------------------
 

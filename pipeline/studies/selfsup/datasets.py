@@ -49,9 +49,15 @@ def _drawn(entry: DrawnHmms, key: str, seed: int) -> Iterator[Model]:
     for (symbols, states), number in product(entry.shapes, range(entry.instances)):
         rng = stream(seed, entry.study, key, symbols, states, number)
         emission, transition = hmm.draw(
-            rng, symbols, states, concentration=entry.concentration, power=entry.power, offset=entry.offset,
-            least_singular=entry.least_singular, least_row=entry.least_row,
-        )  # fmt: skip
+            rng,
+            symbols,
+            states,
+            concentration=entry.concentration,
+            power=entry.power,
+            offset=entry.offset,
+            least_singular=entry.least_singular,
+            least_row=entry.least_row,
+        )
         if entry.digits is not None:
             emission, transition = hmm.rounded(emission, transition, entry.digits)
         hmm.check(emission, transition, full_rank=True)
@@ -62,12 +68,7 @@ def _gaussian(entry: GaussianHmms, key: str, seed: int) -> Iterator[Model]:
     for (dimension, states), number in product(entry.shapes, range(entry.instances)):
         rng = stream(seed, entry.study, key, dimension, states, number)
         means, transition = gaussian_hmm.draw(
-            rng,
-            dimension,
-            states,
-            power=entry.power,
-            offset=entry.offset,
-            least_singular=entry.least_singular,
+            rng, dimension, states, power=entry.power, offset=entry.offset, least_singular=entry.least_singular
         )
         gaussian_hmm.check(means, transition)
         yield f"d{dimension}-k{states}-{number}", means, transition

@@ -24,39 +24,47 @@ STATIONARY = "N(0, 1)"
 SHIFTS = (0, 1, 2, 3)
 QUANTITIES = {"kl": "KL(p* | p)", "exc": "excess risk", "l1": "L1 error"}
 RATES = {
-    name: Comparison(
-        f"rate-{name}", f"slope of log {words} against log m, q = {STATIONARY}", MEAN, KERNELS
-    )
+    name: Comparison(f"rate-{name}", f"slope of log {words} against log m, q = {STATIONARY}", MEAN, KERNELS)
     for name, words in QUANTITIES.items()
-}  # fmt: skip
+}
 NEIGHBOURS = {
     (far, near): Comparison(
-        f"kl-shift-{far}-over-{near}", f"{GEOMETRIC} KL(p* | p) at the largest m, {QUOTIENT}", OWN, KERNELS,
-        (Arm(f"q = N({far}, 1)"), Arm(f"q = N({near}, 1)")), SEEDS,
+        f"kl-shift-{far}-over-{near}",
+        f"{GEOMETRIC} KL(p* | p) at the largest m, {QUOTIENT}",
+        OWN,
+        KERNELS,
+        (Arm(f"q = N({far}, 1)"), Arm(f"q = N({near}, 1)")),
+        SEEDS,
     )
     for near, far in pairwise(SHIFTS)
-}  # fmt: skip
+}
 ENDS = {
     name: Comparison(
-        f"{name}-shift-{SHIFTS[-1]}-over-0", f"{GEOMETRIC} {QUANTITIES[name]} at the largest m, {QUOTIENT}",
-        OWN, KERNELS, (Arm(f"q = N({SHIFTS[-1]}, 1)"), Arm(f"q = {STATIONARY}")), SEEDS,
+        f"{name}-shift-{SHIFTS[-1]}-over-0",
+        f"{GEOMETRIC} {QUANTITIES[name]} at the largest m, {QUOTIENT}",
+        OWN,
+        KERNELS,
+        (Arm(f"q = N({SHIFTS[-1]}, 1)"), Arm(f"q = {STATIONARY}")),
+        SEEDS,
     )
     for name in ("kl", "exc")
-}  # fmt: skip
+}
 SLOPE_SIZES = (8000, 32000)
 SLOPE_ERROR = {
-    m: Comparison(
-        f"slope-error-{m}", f"error of the slope of E[z' | z], q = {STATIONARY}, m = {m}", MEDIAN, KERNELS
-    )
+    m: Comparison(f"slope-error-{m}", f"error of the slope of E[z' | z], q = {STATIONARY}, m = {m}", MEDIAN, KERNELS)
     for m in SLOPE_SIZES
-}  # fmt: skip
+}
 
 # E3
 FINE, COARSE, DRIFT_SPAN = 0.0625, 0.5, 8000.0
 DRIFT = Comparison(
-    "drift-fine-over-coarse", f"error of the drift at T = {DRIFT_SPAN:g}", RATIO, SPAN,
-    (Arm(f"eta = {FINE:g}"), Arm(f"eta = {COARSE:g}")), SEEDS,
-)  # fmt: skip
+    "drift-fine-over-coarse",
+    f"error of the drift at T = {DRIFT_SPAN:g}",
+    RATIO,
+    SPAN,
+    (Arm(f"eta = {FINE:g}"), Arm(f"eta = {COARSE:g}")),
+    SEEDS,
+)
 
 # E4
 GAP_ETAS = (0.0625, 0.25, 1.0)
@@ -67,11 +75,15 @@ GAP_RATE = {
 }
 GAP_RATIO = {
     span: Comparison(
-        f"gap-ratio-{span:g}", f"mean Phi at T = {span:g}, the first over the second", OWN, SPAN,
-        (Arm(f"eta = {GAP_ETAS[-1]:g}"), Arm(f"eta = {GAP_ETAS[0]:g}")), SEEDS,
+        f"gap-ratio-{span:g}",
+        f"mean Phi at T = {span:g}, the first over the second",
+        OWN,
+        SPAN,
+        (Arm(f"eta = {GAP_ETAS[-1]:g}"), Arm(f"eta = {GAP_ETAS[0]:g}")),
+        SEEDS,
     )
     for span in GAP_SPANS
-}  # fmt: skip
+}
 COMPLEXITY_RATE = Comparison(
     "complexity-rate", "slope of log empirical Rademacher complexity against log m, eta = 1", OWN, SPAN
 )
@@ -80,51 +92,68 @@ COMPLEXITY_RATE = Comparison(
 Models = partial(comparisons.Comparison, unit=comparisons.MODEL, learned=False)
 EULER_SIZES = {m: run for m, run in LOGCOSH_RUNS.items() if 4000 <= m <= 64000}
 AGAINST_EULER = {
-    m: Models(
-        f"euler-{m}", f"KL(p* | p) over that of Euler's kernel, m = {m}", MEDIAN, NETWORK, (Arm("", run),),
-    )
+    m: Models(f"euler-{m}", f"KL(p* | p) over that of Euler's kernel, m = {m}", MEDIAN, NETWORK, (Arm("", run),))
     for m, run in EULER_SIZES.items()
-}  # fmt: skip
+}
 MORE_PAIRS = {
     (more, fewer): Models(
-        f"network-{more}-over-{fewer}", "KL(p* | p)", RATIO, NETWORK,
-        (Arm(f"m = {more}", LOGCOSH_RUNS[more]), Arm(f"m = {fewer}", LOGCOSH_RUNS[fewer])), SEEDS,
+        f"network-{more}-over-{fewer}",
+        "KL(p* | p)",
+        RATIO,
+        NETWORK,
+        (Arm(f"m = {more}", LOGCOSH_RUNS[more]), Arm(f"m = {fewer}", LOGCOSH_RUNS[fewer])),
+        SEEDS,
     )
     for fewer, more in pairwise(m for m in LOGCOSH_RUNS if m <= 64000)
-}  # fmt: skip
+}
 MOST_PAIRS = max(LOGCOSH_RUNS)
 CLOSE = Models(
-    f"network-{MOST_PAIRS}", f"KL(p* | p), m = {MOST_PAIRS}", MEDIAN, NETWORK, (Arm("", LOGCOSH_RUNS[MOST_PAIRS]),),
-)  # fmt: skip
+    f"network-{MOST_PAIRS}", f"KL(p* | p), m = {MOST_PAIRS}", MEDIAN, NETWORK, (Arm("", LOGCOSH_RUNS[MOST_PAIRS]),)
+)
 
 # Beyond the source
 WIDE, MATCHED_TO = 3.0, 2.0
 HARMLESS = Comparison(
-    "closeness-wide", f"{GEOMETRIC} KL(p* | p), {QUOTIENT}", OWN, CLOSENESS,
-    (Arm(f"q = N(0, {WIDE**2:g})"), Arm(f"q = {STATIONARY}")), SEEDS,
-)  # fmt: skip
+    "closeness-wide",
+    f"{GEOMETRIC} KL(p* | p), {QUOTIENT}",
+    OWN,
+    CLOSENESS,
+    (Arm(f"q = N(0, {WIDE**2:g})"), Arm(f"q = {STATIONARY}")),
+    SEEDS,
+)
 EQUALLY_CLOSE = Comparison(
-    "closeness-matched", f"{GEOMETRIC} KL(p* | p), two laws of one two-sided c_q, {QUOTIENT}", OWN,
-    CLOSENESS, (Arm("shifted"), Arm(f"q = N(0, {MATCHED_TO**2:g})")), SEEDS,
-)  # fmt: skip
+    "closeness-matched",
+    f"{GEOMETRIC} KL(p* | p), two laws of one two-sided c_q, {QUOTIENT}",
+    OWN,
+    CLOSENESS,
+    (Arm("shifted"), Arm(f"q = N(0, {MATCHED_TO**2:g})")),
+    SEEDS,
+)
 LAW = Comparison(
-    "closeness-law", "slope of log(KL/excess risk) against the log of the one-sided closeness, over laws of noise",
-    MEAN, CLOSENESS,
-)  # fmt: skip
+    "closeness-law",
+    "slope of log(KL/excess risk) against the log of the one-sided closeness, over laws of noise",
+    MEAN,
+    CLOSENESS,
+)
 MISSED = "root mean square error of log(KL/excess risk) of a law that the line was not fitted to"
 ONE_SIDED, TWO_SIDED, DIVERGENCE = "one-sided closeness", "two-sided closeness", "KL(p* | q)"
 PREDICTS = {
     rival: Comparison(
-        f"closeness-against-{key}", f"{MISSED}, by what it is predicted from: the first minus the second", OWN,
-        CLOSENESS, (Arm(ONE_SIDED), Arm(rival)), SEEDS,
+        f"closeness-against-{key}",
+        f"{MISSED}, by what it is predicted from: the first minus the second",
+        OWN,
+        CLOSENESS,
+        (Arm(ONE_SIDED), Arm(rival)),
+        SEEDS,
     )
     for key, rival in (("two-sided", TWO_SIDED), ("divergence", DIVERGENCE))
-}  # fmt: skip
+}
 BENDS = Comparison(
     "closeness-narrow",
     "log(KL/excess risk) of narrow laws in the limit, less what the line of the others says, mean over laws",
-    MEAN, CLOSENESS,
-)  # fmt: skip
+    MEAN,
+    CLOSENESS,
+)
 LIMIT_SLOPE = Comparison(
     "closeness-limit-slope", "slope of log KL against its limit law, over laws of noise", MEAN, CLOSENESS
 )
@@ -133,7 +162,22 @@ LIMIT_OFFSET = Comparison(
 )
 
 ALL = [
-    *RATES.values(), *NEIGHBOURS.values(), *ENDS.values(), *SLOPE_ERROR.values(), DRIFT, *GAP_RATE.values(),
-    *GAP_RATIO.values(), COMPLEXITY_RATE, *AGAINST_EULER.values(), *MORE_PAIRS.values(), CLOSE, HARMLESS, EQUALLY_CLOSE,
-    LAW, *PREDICTS.values(), BENDS, LIMIT_SLOPE, LIMIT_OFFSET,
-]  # fmt: skip
+    *RATES.values(),
+    *NEIGHBOURS.values(),
+    *ENDS.values(),
+    *SLOPE_ERROR.values(),
+    DRIFT,
+    *GAP_RATE.values(),
+    *GAP_RATIO.values(),
+    COMPLEXITY_RATE,
+    *AGAINST_EULER.values(),
+    *MORE_PAIRS.values(),
+    CLOSE,
+    HARMLESS,
+    EQUALLY_CLOSE,
+    LAW,
+    *PREDICTS.values(),
+    BENDS,
+    LIMIT_SLOPE,
+    LIMIT_OFFSET,
+]

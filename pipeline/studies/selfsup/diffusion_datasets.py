@@ -22,11 +22,16 @@ def ou_paths(entry: OuPaths, key: str, seed: int) -> pl.DataFrame:
     steps = int(entry.span / entry.eta + 1e-9)
     rows = [
         {
-            "process_id": f"ou-d{entry.d}", "kind": diffusions.OU, "rho": entry.rho, "d": entry.d, "eta": entry.eta,
-            "seed": s, "x": process.path(stream(seed, entry.study, key, s), entry.eta, steps).ravel(),
+            "process_id": f"ou-d{entry.d}",
+            "kind": diffusions.OU,
+            "rho": entry.rho,
+            "d": entry.d,
+            "eta": entry.eta,
+            "seed": s,
+            "x": process.path(stream(seed, entry.study, key, s), entry.eta, steps).ravel(),
         }
         for s in range(entry.seeds)
-    ]  # fmt: skip
+    ]
     return _frame(rows, Trajectories)
 
 
@@ -39,12 +44,24 @@ def logcosh_pairs(entry: LogCoshPairs, key: str, seed: int) -> pl.DataFrame:
     rows = []
     for s, path in enumerate(paths):
         made = diffusions.pairs(path[:, None], noise, stream(seed, entry.study, key, "pairs", s))
-        rows.append({
-            "process_id": "logcosh", "kind": diffusions.LOGCOSH, "rho": entry.rho, "alpha": entry.alpha,
-            "points": entry.points, "half_width": entry.half_width, "q_kind": noise.kind, "mu_q": noise.shift,
-            "sd_q": noise.sd, "eta": entry.eta, "seed": s, "x": made.x[:, 0], "x_prime": made.x_prime[:, 0],
-            "y": made.y.astype(np.int8),
-        })  # fmt: skip
+        rows.append(
+            {
+                "process_id": "logcosh",
+                "kind": diffusions.LOGCOSH,
+                "rho": entry.rho,
+                "alpha": entry.alpha,
+                "points": entry.points,
+                "half_width": entry.half_width,
+                "q_kind": noise.kind,
+                "mu_q": noise.shift,
+                "sd_q": noise.sd,
+                "eta": entry.eta,
+                "seed": s,
+                "x": made.x[:, 0],
+                "x_prime": made.x_prime[:, 0],
+                "y": made.y.astype(np.int8),
+            }
+        )
     return _frame(rows, PairTable)
 
 

@@ -13,9 +13,7 @@ Rate = Annotated[float, Field(gt=0, le=100)]
 Interval = Annotated[float, Field(gt=0, le=20, description="eta: time between two observations")]
 Span = Annotated[float, Field(gt=0, le=1e7, description="T: time that a trajectory covers")]
 Shift = Annotated[float, Field(ge=-10, le=10, description="distance of the mean of q from 0, or from z")]
-Deviation = Annotated[
-    float, Field(gt=0, le=10, description="of q, in each coordinate; 0 would have no density")
-]
+Deviation = Annotated[float, Field(gt=0, le=10, description="of q, in each coordinate; 0 would have no density")]
 
 
 def _ascending(values: list[float]) -> list[float]:
@@ -27,9 +25,7 @@ def _ascending(values: list[float]) -> list[float]:
 Intervals = Annotated[list[Interval], Field(min_length=1), AfterValidator(_ascending)]
 Spans = Annotated[list[Span], Field(min_length=1), AfterValidator(_ascending)]
 Sizes = Annotated[list[Annotated[int, Field(ge=8)]], Field(min_length=1), AfterValidator(_ascending)]
-Dimensions = Annotated[
-    list[Annotated[int, Field(ge=1, le=4)]], Field(min_length=1), AfterValidator(_ascending)
-]
+Dimensions = Annotated[list[Annotated[int, Field(ge=1, le=4)]], Field(min_length=1), AfterValidator(_ascending)]
 
 
 class Noise(Strict):
@@ -91,9 +87,7 @@ class RatiosCheck(TheoryEntry):
     draws: Annotated[int, Field(ge=10, description="random chains")]
     perturbations: Annotated[int, Field(ge=5, description="random classifiers for each law of noise")]
     points: Annotated[int, Field(ge=10, description="random (u, delta) for finite differences")]
-    etas: Annotated[Intervals, Field(min_length=3)] = Field(
-        description="for the slope of Eq. 2.32's second factor"
-    )
+    etas: Annotated[Intervals, Field(min_length=3)] = Field(description="for the slope of Eq. 2.32's second factor")
 
 
 class MixingCheck(TheoryEntry):
@@ -137,9 +131,7 @@ class DiffusionRecovery(ExperimentEntry):
     pairs: Annotated[Sizes, Field(min_length=2)]
     seeds: Positive
     noises: Annotated[list[Noise], Field(min_length=1)]
-    samples: Annotated[
-        int, Field(ge=100, description="Monte Carlo, for what has no grid: more than one dimension")
-    ]
+    samples: Annotated[int, Field(ge=100, description="Monte Carlo, for what has no grid: more than one dimension")]
 
 
 class DiffusionSpan(ExperimentEntry):
@@ -173,9 +165,7 @@ class DiffusionCloseness(ExperimentEntry):
     seeds: Positive
     shifts: Annotated[list[Shift], Field(min_length=2), AfterValidator(_ascending)]
     deviations: Annotated[list[Deviation], Field(min_length=2), AfterValidator(_ascending)]
-    computed: list[Deviation] = Field(
-        description="of laws of which only the limit law is computed: narrower ones, say"
-    )
+    computed: list[Deviation] = Field(description="of laws of which only the limit law is computed: narrower ones, say")
     matched: Deviation = Field(
         description="of the wide law that is held against a shifted one of the same two-sided closeness"
     )

@@ -9,15 +9,13 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import SandglassError
-from pipeline.training.core import Header
+from pipeline.training.jobs import Header
 
 if TYPE_CHECKING:
     from pipeline.studies.selfsup.diffusion_params import PairRun
 
 
-def prepare(
-    entry: PairRun, frame: pl.DataFrame, seed: int
-) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
+def prepare(entry: PairRun, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
     """Return header, data and table of a training job: replica r learns from the first pairs of trajectory r.
 
     The table is the noise, its shift and deviation. Raises SandglassError if the dataset has fewer trajectories than

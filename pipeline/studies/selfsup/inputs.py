@@ -41,11 +41,7 @@ def encode(entry: dict[str, Any], *items: ArrayLike) -> NDArray[Any]:
 def checked(spec: Any, inputs: Tensor) -> Tensor:
     """Return ``inputs`` as a model of the shape ``spec`` reads them. Raises SandglassError if they do not fit it."""
     if hasattr(spec, "symbols"):
-        if (
-            inputs.ndim != 1
-            or inputs.is_floating_point()
-            or not bool(((inputs >= 0) & (inputs < spec.symbols)).all())
-        ):
+        if inputs.ndim != 1 or inputs.is_floating_point() or not bool(((inputs >= 0) & (inputs < spec.symbols)).all()):
             raise SandglassError(
                 f"expected symbols 0 to {spec.symbols - 1} of shape (B,), got {inputs.dtype} of shape "
                 f"{tuple(inputs.shape)}"

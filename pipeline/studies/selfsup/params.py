@@ -60,13 +60,10 @@ class DrawnHmms(_Drawn):
     """HMM-P1: columns of O from a Dirichlet law."""
 
     kind: Literal["drawn"]
-    concentration: Annotated[float, Field(gt=0)] = Field(
-        description="of the Dirichlet law of each column of O"
-    )
+    concentration: Annotated[float, Field(gt=0)] = Field(description="of the Dirichlet law of each column of O")
     least_row: Annotated[float, Field(ge=0, lt=1)] = Field(description="least sum of a row of O")
     digits: Annotated[int, Field(ge=2, le=5)] | None = Field(
-        None,
-        description="decimal digits of every entry, so that a page can show the model exactly; without it all",
+        None, description="decimal digits of every entry, so that a page can show the model exactly; without it all"
     )
 
 
@@ -94,9 +91,7 @@ class HmmPairs(TheoryEntry):
         description="Frobenius norm of the generator of the rotation; small, so that no entry becomes negative"
     )
     longest_gap: Positive
-    powers: Annotated[list[Annotated[int, Field(ge=2, le=50)]], Field(min_length=1)] = Field(
-        description="t of Claim 3"
-    )
+    powers: Annotated[list[Annotated[int, Field(ge=2, le=50)]], Field(min_length=1)] = Field(description="t of Claim 3")
 
 
 class HmmTensors(TheoryEntry):
@@ -131,9 +126,7 @@ class HmmIdentity(ExperimentEntry):
     powers: Annotated[list[Annotated[int, Field(ge=2, le=50)]], Field(min_length=1)] = Field(
         description="t of Claim 3 for which a pair of models is built that agree on x_{t+1} from x_1"
     )
-    stays: Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=1)] = Field(
-        description="a of Claim 3"
-    )
+    stays: Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=1)] = Field(description="a of Claim 3")
     highest: Annotated[int, Field(ge=2, le=50)] = Field(description="largest t of Claim 3, from 2 on")
     angles: Annotated[int, Field(ge=3)] = Field(description="from 0 to a third of a turn")
     paths: Annotated[int, Field(ge=0)] = Field(
@@ -166,9 +159,7 @@ class HmmGaussians(ExperimentEntry):
     """E10: G-HMMs from exact predictors and from samples."""
 
     module: Literal["hmm_gaussian"]
-    norms: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)] = Field(
-        description="c of the means"
-    )
+    norms: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)] = Field(description="c of the means")
     pairs: Sizes = Field(description="pairs (x_1, x_2) of a sample")
     first: Annotated[int, Field(ge=10)] = Field(description="pairs on which starts are tried")
     starts: Positive
@@ -184,25 +175,17 @@ class HmmDetection(ExperimentEntry):
     shares: Annotated[list[Annotated[float, Field(gt=0, lt=1)]], Field(min_length=2)] = Field(
         description="angles, as shares of the widest turn of each model"
     )
-    fitted: Annotated[float, Field(gt=0, lt=1)] = Field(
-        description="largest share over which the slope is fitted"
-    )
+    fitted: Annotated[float, Field(gt=0, lt=1)] = Field(description="largest share over which the slope is fitted")
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(description="level of the tests")
-    power: Annotated[float, Field(gt=0.5, lt=1)] = Field(
-        description="for which the number of triples is computed"
-    )
+    power: Annotated[float, Field(gt=0.5, lt=1)] = Field(description="for which the number of triples is computed")
     draws: Positive = Field(description="simulated samples of each model, angle and test")
 
 
 # --- the study ---------------------------------------------------------------------------------------
 
-Dataset = Annotated[
-    PublishedHmms | DrawnHmms | GaussianHmms | OuPaths | LogCoshPairs, Field(discriminator="kind")
-]
+Dataset = Annotated[PublishedHmms | DrawnHmms | GaussianHmms | OuPaths | LogCoshPairs, Field(discriminator="kind")]
 Run = Annotated[TableRun | PairRun, Field(discriminator="objective")]
-Theory = Annotated[
-    HmmPairs | HmmTensors | HmmGaussian | RatiosCheck | MixingCheck, Field(discriminator="module")
-]
+Theory = Annotated[HmmPairs | HmmTensors | HmmGaussian | RatiosCheck | MixingCheck, Field(discriminator="module")]
 Experiment = Annotated[
     HmmIdentity
     | HmmRecovery

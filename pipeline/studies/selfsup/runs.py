@@ -13,7 +13,7 @@ from pipeline.kit.streams import stream
 from pipeline.languages import hmm
 from pipeline.studies.selfsup import diffusion_runs as diffusions
 from pipeline.studies.selfsup.measures import models
-from pipeline.training.core import Header
+from pipeline.training.jobs import Header
 from schemas.selfsup.datasets import SCHEMA as DATASET_SCHEMA
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     return _tables(entry, frame, seed)
 
 
-def _tables(
-    entry: TableRun, frame: pl.DataFrame, seed: int
-) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
+def _tables(entry: TableRun, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
     """Return header, data and an empty table: replica r learns from triples of the r-th model of the dataset.
 
     Which token is shown is the entry's case. Raises SandglassError if the dataset has fewer models than replicas, or
@@ -55,14 +53,7 @@ def _tables(
 
 
 def samples(
-    study: str,
-    dataset: str,
-    case: int,
-    n: int,
-    name: str,
-    emission: np.ndarray,
-    transition: np.ndarray,
-    seed: int,
+    study: str, dataset: str, case: int, n: int, name: str, emission: np.ndarray, transition: np.ndarray, seed: int
 ) -> dict[str, np.ndarray]:
     """Return ``n`` triples of the model ``name``, as `pipeline.training.objectives.masked_tokens` names them.
 

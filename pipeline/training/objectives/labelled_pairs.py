@@ -16,7 +16,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from pipeline.training.core import Forward
+    from pipeline.training.jobs import Forward
 
 
 class Objective:
@@ -37,10 +37,7 @@ class Objective:
         return rng.integers(self.size, size=n)
 
     def collate(
-        self,
-        corpora: list[int],
-        selections: list[np.ndarray],
-        rngs: Sequence[Callable[[], np.random.Generator]],
+        self, corpora: list[int], selections: list[np.ndarray], rngs: Sequence[Callable[[], np.random.Generator]]
     ) -> dict[str, np.ndarray]:
         """Return ``pairs`` (R, B, I) and ``labels`` (R, B)."""
         chosen = list(zip(corpora, selections, strict=True))

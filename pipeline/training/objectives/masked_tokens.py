@@ -22,7 +22,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from pipeline.training.core import Forward
+    from pipeline.training.jobs import Forward
 
 
 class Objective:
@@ -38,10 +38,7 @@ class Objective:
         self.sequences = data["read"].shape[1]
 
     def collate(
-        self,
-        corpora: list[int],
-        selections: list[np.ndarray],
-        rngs: Sequence[Callable[[], np.random.Generator]],
+        self, corpora: list[int], selections: list[np.ndarray], rngs: Sequence[Callable[[], np.random.Generator]]
     ) -> dict[str, np.ndarray]:
         """Return ``read`` and ``pair`` (R, B): the samples chosen from each replica's corpus."""
         chosen = list(zip(corpora, selections, strict=True))

@@ -24,26 +24,12 @@ from pipeline.languages.diffusions import (
 )
 from pipeline.studies.selfsup.measures import diffusion_bounds as bounds
 from pipeline.studies.selfsup.measures import diffusion_recovery as recovery
-from schemas.selfsup.diffusions import (
-    CURVATURE,
-    EQ_2_2,
-    LEMMA_4,
-    LEMMA_5,
-    LOCAL,
-    OVERALL,
-    REMARK_1,
-    SCALING,
-    UNCAPPED,
-)
+from schemas.selfsup.diffusions import CURVATURE, EQ_2_2, LEMMA_4, LEMMA_5, LOCAL, OVERALL, REMARK_1, SCALING, UNCAPPED
 
 FAR = 5.0  # standard deviations, where Lemma 5 fails as printed
 SIZES = 3, 12  # states of a random chain, the second excluded
 STATES = 6  # of the chains for Lemma 4
-DEVIATIONS = (
-    0.01,
-    0.25,
-    0.95,
-)  # of p/p* from 1: the least, the most within the cap's reach, the most without a cap
+DEVIATIONS = (0.01, 0.25, 0.95)  # of p/p* from 1: the least, the most within the cap's reach, the most without a cap
 HALF = 0.08  # how far a local slope of Eq. 2.32's second factor is from -1/2 at most
 GRID = 601, 6.0  # of the log-cosh process, for its moments
 ROUNDING = 1e-12
@@ -54,9 +40,13 @@ def analyse(context: Inputs) -> dict[str, Any]:
     entry = context.entry
     processes = {f"ou-rho{rho:g}": OrnsteinUhlenbeck(rho) for rho in entry.rhos}
     sides = [
-        *_random_chains(context), *_curvature(context), *_pairs(context), *_mixing(entry, processes),
-        *_mean_norms(processes), *_scaling(entry),
-    ]  # fmt: skip
+        *_random_chains(context),
+        *_curvature(context),
+        *_pairs(context),
+        *_mixing(entry, processes),
+        *_mean_norms(processes),
+        *_scaling(entry),
+    ]
     draws: dict[str, int] = {}
     for each in sides:
         each["draw"] = draws.get(each["check"], 0)
@@ -73,15 +63,25 @@ def analyse(context: Inputs) -> dict[str, Any]:
 def _processes(entry: Any, processes: dict[str, OrnsteinUhlenbeck]) -> Iterator[dict[str, Any]]:
     for name, process in processes.items():
         yield {
-            "process_id": name, "kind": OU, "d": process.d, "rho": process.rho, "alpha": 0.0, "B": process.mean_norm,
+            "process_id": name,
+            "kind": OU,
+            "d": process.d,
+            "rho": process.rho,
+            "alpha": 0.0,
+            "B": process.mean_norm,
             "variance": 1 / process.rho,
-        }  # fmt: skip
+        }
     rho = entry.rhos[0]
     chain = LogCosh(rho, entry.alpha).grid(entry.etas[0], *GRID)
     yield {
-        "process_id": "logcosh", "kind": LOGCOSH, "d": 1, "rho": rho, "alpha": entry.alpha,
-        "B": float(chain.stationary @ np.abs(chain.x)), "variance": float(chain.stationary @ chain.x**2),
-    }  # fmt: skip
+        "process_id": "logcosh",
+        "kind": LOGCOSH,
+        "d": 1,
+        "rho": rho,
+        "alpha": entry.alpha,
+        "B": float(chain.stationary @ np.abs(chain.x)),
+        "variance": float(chain.stationary @ chain.x**2),
+    }
 
 
 def _population(entry: Any, name: str, process: OrnsteinUhlenbeck) -> Iterator[dict[str, Any]]:
@@ -91,9 +91,12 @@ def _population(entry: Any, name: str, process: OrnsteinUhlenbeck) -> Iterator[d
     for eta in entry.etas:
         reference = recovery.of_ou(process, eta, noise, z, z_prime)
         yield {
-            "process_id": name, "eta": eta, "eps_star": reference.bayes_risk,
-            "height": float((reference.joint * reference.p).sum()), "height_exact": process.height(eta),
-        }  # fmt: skip
+            "process_id": name,
+            "eta": eta,
+            "eps_star": reference.bayes_risk,
+            "height": float((reference.joint * reference.p).sum()),
+            "height_exact": process.height(eta),
+        }
 
 
 def _beta(entry: Any, processes: dict[str, OrnsteinUhlenbeck]) -> Iterator[dict[str, Any]]:
@@ -101,19 +104,27 @@ def _beta(entry: Any, processes: dict[str, OrnsteinUhlenbeck]) -> Iterator[dict[
         far = FAR / math.sqrt(process.rho)
         for t in entry.times:
             yield {
-                "process_id": name, "t": t, "beta": process.mixing(t), "bound": bounds.mixing_bound(process, t),
+                "process_id": name,
+                "t": t,
+                "beta": process.mixing(t),
+                "bound": bounds.mixing_bound(process, t),
                 "tv_z0": float(process.distance_to_stationary(0.0, t)),
                 "tv_z5": float(process.distance_to_stationary(far, t)),
-            }  # fmt: skip
+            }
 
 
 def row(check: str, case: str, lhs: float, rhs: float, *, expected: bool = True) -> dict[str, Any]:
     """Return a row of `schemas.selfsup.diffusions.Bounds`, without its number."""
     holds = lhs <= rhs + ROUNDING * (1 + abs(rhs))
     return {
-        "check": check, "case": case, "lhs": lhs, "rhs": rhs, "ratio": lhs / rhs if rhs else None, "holds": holds,
+        "check": check,
+        "case": case,
+        "lhs": lhs,
+        "rhs": rhs,
+        "ratio": lhs / rhs if rhs else None,
+        "holds": holds,
         "expected": expected,
-    }  # fmt: skip
+    }
 
 
 def _random_chains(context: Inputs) -> Iterator[dict[str, Any]]:
@@ -145,9 +156,7 @@ def _curvature(context: Inputs) -> Iterator[dict[str, Any]]:
         c = float(np.exp(rng.uniform(0, 5)))
         ratio = float(np.exp(rng.uniform(-1, 1) * math.log(c)))
         u, delta = np.array(ratio / (1 + ratio)), np.array(rng.uniform(-1, 1 / 6))
-        yield row(
-            CURVATURE, f"c = {c:.3g}", 2 / (1 + c) ** bounds.POWER, float(bounds.excess_curvature(delta, u))
-        )
+        yield row(CURVATURE, f"c = {c:.3g}", 2 / (1 + c) ** bounds.POWER, float(bounds.excess_curvature(delta, u)))
 
 
 def _pairs(context: Inputs) -> Iterator[dict[str, Any]]:
@@ -159,12 +168,8 @@ def _pairs(context: Inputs) -> Iterator[dict[str, Any]]:
             far, unlabelled, labelled, near = bounds.mixing_of_pairs(chain, i)
             yield row(LEMMA_4, f"points, then pairs, {i} apart", far, unlabelled)
             yield row(LEMMA_4, f"pairs, then with labels, {i} apart", unlabelled, labelled)
-            yield row(
-                LEMMA_4, f"with labels, then the mean of both times, {i} apart", labelled, (far + near) / 2
-            )
-            yield row(
-                LEMMA_4, f"the mean of both times, then with labels, {i} apart", (far + near) / 2, labelled
-            )
+            yield row(LEMMA_4, f"with labels, then the mean of both times, {i} apart", labelled, (far + near) / 2)
+            yield row(LEMMA_4, f"the mean of both times, then with labels, {i} apart", (far + near) / 2, labelled)
             yield row(LEMMA_4, f"printed: pairs, then points, {i} apart", unlabelled, far, expected=False)
 
 
@@ -179,9 +184,7 @@ def _mixing(entry: Any, processes: dict[str, OrnsteinUhlenbeck]) -> Iterator[dic
     # Chapter 3.4, item 4: the printed form at one start and time.
     process = OrnsteinUhlenbeck(1.0)
     far = float(process.distance_to_stationary(FAR, 1.0))
-    yield row(
-        LEMMA_5, "printed: z = 5, rho = 1, t = 1", far, bounds.mixing_bound(process, 1.0), expected=False
-    )
+    yield row(LEMMA_5, "printed: z = 5, rho = 1, t = 1", far, bounds.mixing_bound(process, 1.0), expected=False)
 
 
 def _mean_norms(processes: dict[str, OrnsteinUhlenbeck]) -> Iterator[dict[str, Any]]:
@@ -196,8 +199,7 @@ def _scaling(entry: Any) -> Iterator[dict[str, Any]]:
     """Yield how far the slope of Eq. 2.32's second factor between neighbouring eta is from -1/2."""
     process = OrnsteinUhlenbeck(1.0)
     factors = [
-        bounds.second_factor(process, eta, Contrast(CONDITIONAL, 0.0, math.sqrt(2 * eta)))
-        for eta in entry.scaling
+        bounds.second_factor(process, eta, Contrast(CONDITIONAL, 0.0, math.sqrt(2 * eta))) for eta in entry.scaling
     ]
     slopes = np.diff(np.log(factors)) / np.diff(np.log(entry.scaling))
     for eta, slope in zip(entry.scaling, slopes.tolist(), strict=False):

@@ -51,8 +51,7 @@ def analyse(context: Inputs) -> dict[str, Any]:
     matched = matching(process, entry.eta, entry.matched)
     narrow = [Contrast(MARGINAL, shift, sd) for sd, shift in product(entry.computed, entry.shifts)]
     paths = [
-        process.path(_stream(context, "trajectory", seed), entry.eta, 2 * entry.pairs)
-        for seed in range(entry.seeds)
+        process.path(_stream(context, "trajectory", seed), entry.eta, 2 * entry.pairs) for seed in range(entry.seeds)
     ]
     normal = _stream(context, "limit").standard_normal((entry.draws, FEATURES))
     laws, fits = [], []
@@ -64,16 +63,24 @@ def analyse(context: Inputs) -> dict[str, Any]:
         for seed, path in enumerate(paths if noise not in narrow else []):
             made = pairs(path, noise, _stream(context, "pairs", seed))
             found.append(task.measure(fitted(made, entry.pairs)))
-        fits += [
-            {"q_id": noise.name, "seed": s, "exc": each.exc, "kl": each.kl} for s, each in enumerate(found)
-        ]
-        laws.append({
-            "q_id": noise.name, "mu_q": noise.shift, "sd_q": noise.sd, "m": entry.pairs,
-            "two_sided": reference.closeness(LEVEL), "one_sided": reference.closeness(LEVEL, one_sided=True),
-            "kl_star_q": reference.divergence, "limit_exc": limit.exc, "limit_kl": limit.kl,
-            "limit_log_exc": log_exc, "limit_log_kl": log_kl,
-            "kl": _geometric_mean([each.kl for each in found]), "exc": _geometric_mean([each.exc for each in found]),
-        })  # fmt: skip
+        fits += [{"q_id": noise.name, "seed": s, "exc": each.exc, "kl": each.kl} for s, each in enumerate(found)]
+        laws.append(
+            {
+                "q_id": noise.name,
+                "mu_q": noise.shift,
+                "sd_q": noise.sd,
+                "m": entry.pairs,
+                "two_sided": reference.closeness(LEVEL),
+                "one_sided": reference.closeness(LEVEL, one_sided=True),
+                "kl_star_q": reference.divergence,
+                "limit_exc": limit.exc,
+                "limit_kl": limit.kl,
+                "limit_log_exc": log_exc,
+                "limit_log_kl": log_kl,
+                "kl": _geometric_mean([each.kl for each in found]),
+                "exc": _geometric_mean([each.exc for each in found]),
+            }
+        )
     closeness, by_fit = pl.DataFrame(laws, infer_schema_length=None), pl.DataFrame(fits)
     return {
         "sde_closeness": closeness,
@@ -99,14 +106,10 @@ def matching(process: OrnsteinUhlenbeck, eta: float, sd: float) -> Contrast:
     target = math.log(Task(process, eta, Contrast(MARGINAL, 0.0, sd)).reference.closeness(LEVEL))
 
     def above(shift: float) -> float:
-        return (
-            math.log(Task(process, eta, Contrast(MARGINAL, shift, own)).reference.closeness(LEVEL)) - target
-        )
+        return math.log(Task(process, eta, Contrast(MARGINAL, shift, own)).reference.closeness(LEVEL)) - target
 
     if not above(0.0) < 0 < above(5.0):
-        raise SandglassError(
-            f"no shifted law is as close, from both sides, as N(0, {sd**2:g}): choose a wider one"
-        )
+        raise SandglassError(f"no shifted law is as close, from both sides, as N(0, {sd**2:g}): choose a wider one")
     # Two digits are as many as names show.
     return Contrast(MARGINAL, round(float(optimize.brentq(above, 0.0, 5.0, xtol=1e-4)), 2), own)
 

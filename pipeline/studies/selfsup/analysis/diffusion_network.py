@@ -32,13 +32,18 @@ def analyse(context: Inputs) -> dict[str, Any]:
     eta = about["eta"]
     chain = process.grid(eta, about["points"], about["half_width"])
     reference = recovery.of_chain(chain, eta, noise, EVERY, REACH)
-    euler = log_normal(
-        (reference.z_prime - (reference.z - eta * process.gradient(reference.z))[:, None]) ** 2, 2 * eta
-    )
+    euler = log_normal((reference.z_prime - (reference.z - eta * process.gradient(reference.z))[:, None]) ** 2, 2 * eta)
     same = {
-        "process_id": PROCESS, "d": 1, "q_id": noise.name, "q_kind": noise.kind, "mu_q": noise.shift, "sd_q": noise.sd,
-        "eta": eta, "kl_star_q": reference.divergence, "eps_star": reference.bayes_risk,
-    } | {f"cq{round(100 * level)}": reference.closeness(level) for level in QUANTILES}  # fmt: skip
+        "process_id": PROCESS,
+        "d": 1,
+        "q_id": noise.name,
+        "q_kind": noise.kind,
+        "mu_q": noise.shift,
+        "sd_q": noise.sd,
+        "eta": eta,
+        "kl_star_q": reference.divergence,
+        "eps_star": reference.bayes_risk,
+    } | {f"cq{round(100 * level)}": reference.closeness(level) for level in QUANTILES}
 
     def row(found: Recovered, model: str, m: int, seed: int) -> dict[str, Any]:
         return same | {"T": 2 * m * eta, "m": m, "model": model, "seed": seed} | found._asdict()
@@ -79,19 +84,14 @@ def _log_odds(model: mlp.Ensemble, reference: Reference) -> Array:
     return np.stack(found)
 
 
-def _slices(
-    reference: Reference, at: list[int], kernel: Array, source: str, q: str, m: int, seed: int
-) -> pl.DataFrame:
+def _slices(reference: Reference, at: list[int], kernel: Array, source: str, q: str, m: int, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.selfsup.diffusions.KernelMap` for the first elements numbered ``at``."""
     y = np.flatnonzero(np.abs(reference.z_prime) <= DRAWN_REACH + 1e-9)[::DRAWN_EVERY]
     width = reference.z[1] - reference.z[0]
     z, z_prime = (axis.ravel() for axis in np.meshgrid(reference.z[at], reference.z_prime[y], indexing="ij"))
     return pl.DataFrame(
         {"source": source, "q_id": q, "m": m, "seed": seed, "z": z, "z_prime": z_prime}
-        | {
-            "p": kernel[np.ix_(np.array(at), y)].ravel(),
-            "pi_z": np.repeat(reference.weights[at] / width, len(y)),
-        }
+        | {"p": kernel[np.ix_(np.array(at), y)].ravel(), "pi_z": np.repeat(reference.weights[at] / width, len(y))}
     )
 
 

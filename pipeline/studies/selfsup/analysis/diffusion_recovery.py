@@ -12,14 +12,7 @@ from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages.diffusions import MARGINAL, Array, Contrast, OrnsteinUhlenbeck, pairs
-from pipeline.studies.selfsup.diffusion_comparisons import (
-    ENDS,
-    NEIGHBOURS,
-    RATES,
-    SHIFTS,
-    SLOPE_ERROR,
-    STATIONARY,
-)
+from pipeline.studies.selfsup.diffusion_comparisons import ENDS, NEIGHBOURS, RATES, SHIFTS, SLOPE_ERROR, STATIONARY
 from pipeline.studies.selfsup.measures.diffusion_fits import Task, fitted, quotient
 from schemas.selfsup.diffusions import LEARNED, TRUE
 
@@ -71,9 +64,7 @@ def _maps(task: Task, weights: Array, m: int, *, first: bool) -> list[pl.DataFra
         np.flatnonzero(np.abs(grid) <= reach + 1e-9)[::every]
         for grid, reach, every in ((reference.z, MAPPED[0], EVERY_Z), (reference.z_prime, MAPPED[1], EVERY_Y))
     )
-    z, z_prime = (
-        axis.ravel() for axis in np.meshgrid(reference.z[at_z], reference.z_prime[at_y], indexing="ij")
-    )
+    z, z_prime = (axis.ravel() for axis in np.meshgrid(reference.z[at_z], reference.z_prime[at_y], indexing="ij"))
     density = np.exp(task.process.log_stationary(z[:, None]))
     kernels = [(LEARNED, task.contrast.name, m, 0, reference.kernel(task.phi @ weights))]
     if first:
@@ -104,9 +95,7 @@ def compared(context: Inputs, fits: pl.DataFrame) -> pl.DataFrame:
     own = one.filter(q_id=STATIONARY)
     for name, comparison in RATES.items():
         add(comparison, slopes(own, "m", name))
-    by_shift = {
-        shift: largest.filter(q_kind=MARGINAL, mu_q=float(shift), sd_q=1.0).sort("seed") for shift in SHIFTS
-    }
+    by_shift = {shift: largest.filter(q_kind=MARGINAL, mu_q=float(shift), sd_q=1.0).sort("seed") for shift in SHIFTS}
     for (far, near), comparison in NEIGHBOURS.items():
         quotient(found, comparison, by_shift[far]["kl"], by_shift[near]["kl"], confidence)
     for name, comparison in ENDS.items():

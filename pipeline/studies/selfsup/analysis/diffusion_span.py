@@ -109,15 +109,12 @@ def _classifiers(context: Inputs, task: Task) -> tuple[Array, Array]:
     weights[0] = true
     reference = task.reference
     excess = [
-        float((reference.mixture * (special.expit(task.phi @ each) - reference.bayes) ** 2).sum())
-        for each in weights
+        float((reference.mixture * (special.expit(task.phi @ each) - reference.bayes) ** 2).sum()) for each in weights
     ]
     return weights, reference.bayes_risk + np.array(excess)
 
 
-def _gaps(
-    entry: Any, task: Task, made: Pairs, weights: Array, risks: Array, seed: int
-) -> Iterator[dict[str, Any]]:
+def _gaps(entry: Any, task: Task, made: Pairs, weights: Array, risks: Array, seed: int) -> Iterator[dict[str, Any]]:
     """Yield Phi of one trajectory and interval at each time span (Eq. 2.7)."""
     sizes = [_size(span, task.eta) for span in entry.gap_spans]
     total, before = np.zeros(len(weights)), 0
@@ -129,23 +126,22 @@ def _gaps(
         yield {"eta": task.eta, "T": span, "m": m, "seed": seed, "phi": phi, "n_class": len(weights)}
 
 
-def _complexities(
-    context: Inputs, task: Task, made: Pairs, weights: Array, seed: int
-) -> Iterator[dict[str, Any]]:
+def _complexities(context: Inputs, task: Task, made: Pairs, weights: Array, seed: int) -> Iterator[dict[str, Any]]:
     """Yield the empirical Rademacher complexity of the class on one trajectory (Eq. 2.8), by random signs."""
     entry = context.entry
     for span in entry.gap_spans:
         m = _size(span, task.eta)
         h = special.expit(log_quadratic.features(made.x[:m], made.x_prime[:m]) @ weights.T)
-        rng = stream(
-            context.seed, context.study, context.experiment, "signs", f"{task.eta:g}", f"{span:g}", seed
-        )
+        rng = stream(context.seed, context.study, context.experiment, "signs", f"{task.eta:g}", f"{span:g}", seed)
         signs = 2.0 * rng.integers(0, 2, (entry.signs, m), dtype=np.int8) - 1
         yield {
-            "eta": task.eta, "T": span, "m": m, "seed": seed,
+            "eta": task.eta,
+            "T": span,
+            "m": m,
+            "seed": seed,
             "complexity": float((np.abs(signs @ h) / m).max(1).mean()),
             "massart": math.sqrt(2 * math.log(2 * len(weights)) / m),
-        }  # fmt: skip
+        }
 
 
 def compared(context: Inputs, fits: pl.DataFrame, gaps: pl.DataFrame, signs: pl.DataFrame) -> pl.DataFrame:
@@ -163,18 +159,12 @@ def compared(context: Inputs, fits: pl.DataFrame, gaps: pl.DataFrame, signs: pl.
         else:
             found.put(comparison, intervals.jackknife(_rate_of(spans), phi, confidence=confidence))
     for span, comparison in GAP_RATIO.items():
-        samples = [
-            gaps.filter(eta=eta, T=span).sort("seed")["phi"].to_numpy() for eta in (GAP_ETAS[-1], GAP_ETAS[0])
-        ]
+        samples = [gaps.filter(eta=eta, T=span).sort("seed")["phi"].to_numpy() for eta in (GAP_ETAS[-1], GAP_ETAS[0])]
         if not all(len(sample) for sample in samples):
             found.not_run(comparison)
         else:
             quotient = intervals.jackknife(
-                lambda one, other: one.mean() / other.mean(),
-                *samples,
-                confidence=confidence,
-                paired=True,
-                log=True,
+                lambda one, other: one.mean() / other.mean(), *samples, confidence=confidence, paired=True, log=True
             )
             found.put(comparison, quotient)
     sizes, complexity = _by_seed(signs.filter(eta=GAP_ETAS[-1]), "m", "complexity")

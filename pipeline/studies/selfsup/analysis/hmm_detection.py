@@ -35,9 +35,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         lines.append(line)
         found.add(DETECTION_FALLS[test], each)
         by_model = own.group_by("instance_id", maintain_order=True).agg(
-            (pl.col("power") - pl.col("expected")).mean().alias("apart"),
-            pl.col("level").mean(),
-            pl.col("pairs").mean(),
+            (pl.col("power") - pl.col("expected")).mean().alias("apart"), pl.col("level").mean(), pl.col("pairs").mean()
         )
         found.add(POWER_APART[test], by_model["apart"].to_numpy())
         found.add(LEVEL[test], by_model["level"].to_numpy())

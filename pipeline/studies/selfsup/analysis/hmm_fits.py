@@ -26,10 +26,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     printed = models.read(context.dataset(PUBLISHED))["published-0"]
     drawn = models.read(context.dataset(FITTED)) | {"published-0": exact(*printed)}
     rows = [
-        row
-        for name, model in drawn.items()
-        for task in context.entry.tasks
-        for row in fits(context, name, model, task)
+        row for name, model in drawn.items() for task in context.entry.tasks for row in fits(context, name, model, task)
     ]
     table = pl.DataFrame(rows)
     found = Measurements(context)

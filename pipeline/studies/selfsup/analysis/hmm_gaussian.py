@@ -84,9 +84,7 @@ def _checks(
         }
 
 
-def _candidates(
-    name: str, model: tuple[Floats, Floats], both: list[gaussian.Candidate]
-) -> Iterator[dict[str, Any]]:
+def _candidates(name: str, model: tuple[Floats, Floats], both: list[gaussian.Candidate]) -> Iterator[dict[str, Any]]:
     """Yield rows of ``ghmm_candidates``: both solutions beside the mirror through 0 that is at right angles to v."""
     _, normal = gaussian_hmm.householder(model[0])
     flat = both[0].means - np.outer(normal, normal @ both[0].means)

@@ -32,13 +32,9 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     return {
         "hmm_equivalence": pl.DataFrame([row for pair in pairs(context) for row in apart(*pair)]),
         "hmm_matrices": pl.concat([shown(*pair) for pair in list(pairs(context))[:2]]),
-        "hmm_turns": pl.DataFrame(
-            [row for name in turned for row in along(name, turned[name], settings.angles)]
-        ),
+        "hmm_turns": pl.DataFrame([row for name in turned for row in along(name, turned[name], settings.angles)]),
         "hmm_paths": pl.concat([path(name, model, settings.angles) for name, model in drawn.items()]),
-        "hmm_power": pl.DataFrame(
-            [power(a, t) for a in settings.stays for t in range(2, settings.highest + 1)]
-        ),
+        "hmm_power": pl.DataFrame([power(a, t) for a in settings.stays for t in range(2, settings.highest + 1)]),
         "hmm_jacobian": pl.DataFrame(list(ranks(context))),
         "hmm_explorer": played(context),
     }

@@ -49,9 +49,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
 def population(context: Inputs) -> list[pl.DataFrame]:
     """Return rows of ``hmm_recovery`` on exact predictors, Jennrich's algorithm alone."""
     frames = []
-    for (d, k), (names, emissions, transitions) in models.by_shape(
-        models.read(context.dataset(POPULATION))
-    ).items():
+    for (d, k), (names, emissions, transitions) in models.by_shape(models.read(context.dataset(POPULATION))).items():
         for case in hmm.CASES:
             rng = stream(context.seed, context.study, context.experiment, "population", d, k, case)
             tensor = hmm.triple_predictor(emissions, transitions, case)
@@ -66,9 +64,7 @@ def sampled(context: Inputs) -> list[pl.DataFrame]:
     A symbol that was never shown has no conditional law, and its slice is left out, as zeros.
     """
     frames = []
-    ((_, k), (names, emissions, transitions)), *_ = models.by_shape(
-        models.read(context.dataset(SAMPLED))
-    ).items()
+    ((_, k), (names, emissions, transitions)), *_ = models.by_shape(models.read(context.dataset(SAMPLED))).items()
     laws = hmm.joint(emissions, transitions)
     for size in context.entry.samples:
         counts = np.array(

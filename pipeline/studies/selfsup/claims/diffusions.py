@@ -34,17 +34,7 @@ from pipeline.studies.selfsup.diffusion_comparisons import (
 )
 from pipeline.studies.selfsup.names import SOURCE
 from schemas.claims import CORRECTED, OWN
-from schemas.selfsup.diffusions import (
-    CURVATURE,
-    EQ_2_2,
-    LEMMA_4,
-    LEMMA_5,
-    LOCAL,
-    OVERALL,
-    REMARK_1,
-    SCALING,
-    UNCAPPED,
-)
+from schemas.selfsup.diffusions import CURVATURE, EQ_2_2, LEMMA_4, LEMMA_5, LOCAL, OVERALL, REMARK_1, SCALING, UNCAPPED
 
 STATEMENTS = {
     "10": "The kernel that a fitted classifier implies comes closer to the true one at the rates of a regular problem.",
@@ -113,9 +103,7 @@ def _recovery(context: Results) -> Iterator[Gate]:
     for (far, near), comparison in NEIGHBOURS.items():
         yield evidence.gate(context, "11", f"shift {far} against {near}", comparison, above(1), THEOREM_2)
     yield evidence.gate(context, "11", "KL, from end to end", ENDS["kl"], above(20), THEOREM_2, kind=OWN)
-    yield evidence.gate(
-        context, "11", "excess risk, from end to end", ENDS["exc"], below(2), THEOREM_2, kind=OWN
-    )
+    yield evidence.gate(context, "11", "excess risk, from end to end", ENDS["exc"], below(2), THEOREM_2, kind=OWN)
     for m, comparison in SLOPE_ERROR.items():
         yield evidence.gate(context, "12", f"m = {m}", comparison, below(0.03), E2, kind=OWN)
 
@@ -144,8 +132,16 @@ def _inequalities(context: Results) -> Iterator[Gate]:
     for check, (name, source, kind) in INEQUALITIES.items():
         rows = table.filter(pl.col("expected"), check=check)
         violated = Measured(float((~rows["holds"]).sum()), n=rows.height)
-        yield Gate("15", name, f"random or listed instances that violate it ({name})", source, within(0, 0),
-                   violated if rows.height else None, "none was drawn", kind=kind)  # fmt: skip
+        yield Gate(
+            "15",
+            name,
+            f"random or listed instances that violate it ({name})",
+            source,
+            within(0, 0),
+            violated if rows.height else None,
+            "none was drawn",
+            kind=kind,
+        )
     printed = table.filter(~pl.col("expected"))
     for name, rows, what in (
         ("printed Lemma 5 and Eq. 2.2", printed.filter(pl.col("check") != LEMMA_4), "the printed form"),
@@ -153,9 +149,7 @@ def _inequalities(context: Results) -> Iterator[Gate]:
     ):
         holding = Measured(float(rows["holds"].sum()), n=rows.height)
         source = SOURCE.format(name.removeprefix("printed "))
-        yield Gate(
-            "15", name, f"instances in which {what} does hold", source, within(0, 0), holding, kind=OWN
-        )
+        yield Gate("15", name, f"instances in which {what} does hold", source, within(0, 0), holding, kind=OWN)
 
 
 def _network(context: Results) -> Iterator[Gate]:
@@ -163,12 +157,8 @@ def _network(context: Results) -> Iterator[Gate]:
     for m, comparison in AGAINST_EULER.items():
         yield evidence.gate(context, "17", f"against Euler, m = {m}", comparison, below(1), source)
     for (more, fewer), comparison in MORE_PAIRS.items():
-        yield evidence.gate(
-            context, "17", f"{more} against {fewer} pairs", comparison, below(1), source, kind=OWN
-        )
-    yield evidence.gate(
-        context, "17", "the most pairs", CLOSE, below(0.002), source, kind=OWN, scale_needed="paper"
-    )
+        yield evidence.gate(context, "17", f"{more} against {fewer} pairs", comparison, below(1), source, kind=OWN)
+    yield evidence.gate(context, "17", "the most pairs", CLOSE, below(0.002), source, kind=OWN, scale_needed="paper")
 
 
 def _closeness(context: Results) -> Iterator[Gate]:

@@ -59,20 +59,14 @@ _PARTS = {
     "1": {
         "the published matrices": Part("sums and symmetry of the printed matrices", EQUATION),
         "the rotation": Part("the rotation between the printed models", SOURCE.format("section 2.2.3.2")),
-        "twins": Part(
-            "twins by rotation, for any sums of rows and any T", SOURCE.format("section 2.2.3.2"), OWN
-        ),
+        "twins": Part("twins by rotation, for any sums of rows and any T", SOURCE.format("section 2.2.3.2"), OWN),
     },
     "2": {"determinants": Part("printed determinants", EQUATION)},
     "3": {"powers": Part("powers of cycles", CLAIM_3)},
     "5": {
-        "predictors": Part(
-            "formulas of predictors against sums over paths", SOURCE.format("Eq. 2.35 to 2.41")
-        ),
+        "predictors": Part("formulas of predictors against sums over paths", SOURCE.format("Eq. 2.35 to 2.41")),
         "Kruskal's condition": Part("Kruskal ranks of all components", SOURCE.format("Proposition 1")),
-        "weights": Part(
-            "slices weighted by the law of the shown token", SOURCE.format("section 2.2.2.2"), OWN
-        ),
+        "weights": Part("slices weighted by the law of the shown token", SOURCE.format("section 2.2.2.2"), OWN),
         "where rank is lacking": Part("what fails where T lacks a rank", SOURCE.format("Assumption 7"), OWN),
         "the published pair": Part("the published model recovered", THEOREM_7),
     },
@@ -104,8 +98,7 @@ def _equivalence(context: Results) -> Iterator[Gate]:
     table = context.table("hmm_equivalence")
     words = {
         1: "largest difference of two predictors of one token",
-        2: "largest difference of predictors of two tokens, "
-        "in the case of Theorem 7 and the pair where it is smallest",
+        2: "largest difference of predictors of two tokens, in the case of Theorem 7 and the pair where it is smallest",
     }
     for family, name, least, most, kind in (
         (PRINTED, "published pair", 1e-4, 1e-7, STATED),
@@ -268,9 +261,7 @@ def _recovery(context: Results) -> Iterator[Gate]:
     lines = context.table("hmm_slopes").filter(quantity="err_O")
     for case, shown in CASES.items():
         for method, name in METHODS.items():
-            yield evidence.gate(
-                context, "6", f"{shown}, {name}", FALLS[case, method], bars, DESIGNED, kind=OWN
-            )
+            yield evidence.gate(context, "6", f"{shown}, {name}", FALLS[case, method], bars, DESIGNED, kind=OWN)
         measure = "slope of log of the median Frobenius error of O against log N, Jennrich and ALS"
         yield Gate(
             "6",
@@ -283,9 +274,7 @@ def _recovery(context: Results) -> Iterator[Gate]:
         )
         yield evidence.gate(context, "6", f"{shown}, last", RECOVERED[case], below(0.005), DESIGNED, kind=OWN)
         source = SOURCE.format("Eq. 2.35")
-        yield evidence.gate(
-            context, "6", f"{shown}, a trained table", LEARNED[case], below(0.5), source, kind=OWN
-        )
+        yield evidence.gate(context, "6", f"{shown}, a trained table", LEARNED[case], below(0.5), source, kind=OWN)
 
 
 def _fits(context: Results) -> Iterator[Gate]:
@@ -297,9 +286,7 @@ def _fits(context: Results) -> Iterator[Gate]:
     }
     for task, (bar, source) in bars.items():
         yield evidence.gate(context, "7", f"{TASKS[task]}: error", FITTED_ERROR[task], bar, source)
-        yield evidence.gate(
-            context, "7", f"{TASKS[task]}: converged", CONVERGED[task], above(0.5), DESIGNED, kind=OWN
-        )
+        yield evidence.gate(context, "7", f"{TASKS[task]}: converged", CONVERGED[task], above(0.5), DESIGNED, kind=OWN)
 
 
 def _gaussian(context: Results) -> Iterator[Gate]:
@@ -319,9 +306,7 @@ def _gaussian(context: Results) -> Iterator[Gate]:
     for norm in NORMS:
         name = f"means of norm {norm:g}"
         yield evidence.gate(context, "9", f"{name}: slope", GAUSSIAN_FALLS[norm], bars, DESIGNED, kind=OWN)
-    yield evidence.gate(
-        context, "9", "means of norm 3: last", GAUSSIAN_LAST[3.0], below(0.05), DESIGNED, kind=OWN
-    )
+    yield evidence.gate(context, "9", "means of norm 3: last", GAUSSIAN_LAST[3.0], below(0.05), DESIGNED, kind=OWN)
 
 
 def _detection(context: Results) -> Iterator[Gate]:
@@ -361,9 +346,7 @@ def _triples(theory: pl.DataFrame) -> Iterator[Gate]:
             below(1e-8),
             *largest(rows, "measured", NO_MODEL),
         )
-    words = (
-        "largest difference of the predictors of two models that meet all assumptions and are no relabellings"
-    )
+    words = "largest difference of the predictors of two models that meet all assumptions and are no relabellings"
     for check, name in (
         ("middle-alike-two-states", "middle token shown, k = 2"),
         ("middle-alike-orthonormal", "middle token shown, k = 3, orthonormal means"),

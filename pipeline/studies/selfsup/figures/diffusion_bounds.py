@@ -39,12 +39,7 @@ def mixing(context: Results) -> Figure:
     )
     kept: dict[str, Any] = {"sort": list(names.values()), "title": None}
     legend = alt.Legend(
-        orient="bottom",
-        columns=2,
-        symbolType="stroke",
-        symbolStrokeWidth=2.5,
-        symbolSize=400,
-        symbolOpacity=1,
+        orient="bottom", columns=2, symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=400, symbolOpacity=1
     )
     colour = alt.Color(
         "line:N",
@@ -60,9 +55,7 @@ def mixing(context: Results) -> Figure:
     )
     x = alt.X("t:Q", title="time t (log)", **log_axis(rows["t"], room=1.0))
     y = alt.Y(
-        "distance:Q",
-        title="total variation distance to π (log)",
-        **log_axis(data["distance"].clip(1e-3), every=1),
+        "distance:Q", title="total variation distance to π (log)", **log_axis(data["distance"].clip(1e-3), every=1)
     )
     chart: Any = (
         alt.Chart(data)
@@ -84,9 +77,7 @@ def mixing(context: Results) -> Figure:
     words = "; ".join(
         f"t = {row['t']:g}: {row['beta']:.3g}, bound {row['bound']:.3g}" for row in rows.iter_rows(named=True)
     )
-    return chart.properties(
-        width=560, height=260, title=title, description=f"beta(t) and its bound. {words}."
-    ), data
+    return chart.properties(width=560, height=260, title=title, description=f"beta(t) and its bound. {words}."), data
 
 
 def bounds(context: Results) -> Figure:
@@ -109,16 +100,12 @@ def bounds(context: Results) -> Figure:
     axis = log_axis([*data["low"], 2.0], every=2, format="~e")
     x = alt.X("low:Q", title="left side over right side (log)", **axis)
     base = alt.Chart(data).encode(y=y)
-    limit = alt.Chart(pl.DataFrame({"at": [1.0]})).mark_rule(
-        color=charts.BLACK, strokeDash=[6, 3], strokeWidth=1.5
-    )
+    limit = alt.Chart(pl.DataFrame({"at": [1.0]})).mark_rule(color=charts.BLACK, strokeDash=[6, 3], strokeWidth=1.5)
     layers: list[Any] = [
         limit.encode(x=alt.X("at:Q", **axis)),
         base.mark_rule(strokeWidth=7, color=charts.SKY).encode(x, x2="high:Q"),
         base.mark_tick(color=charts.BLUE, thickness=3, size=18).encode(alt.X("median:Q", **axis)),
-        base.mark_point(filled=True, color=charts.VERMILLION, size=60, opacity=1).encode(
-            alt.X("largest:Q", **axis)
-        ),
+        base.mark_point(filled=True, color=charts.VERMILLION, size=60, opacity=1).encode(alt.X("largest:Q", **axis)),
     ]
     local = data.filter(check=LOCAL).row(0, named=True)
     violated = int(data["violated"].sum())

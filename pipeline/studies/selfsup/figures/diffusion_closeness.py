@@ -11,20 +11,8 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
-from pipeline.studies.selfsup.diffusion_comparisons import (
-    EQUALLY_CLOSE,
-    LAW,
-    LIMIT_SLOPE,
-    PREDICTS,
-    TWO_SIDED,
-)
-from pipeline.studies.selfsup.figures.diffusion_common import (
-    log_axis,
-    panel_title,
-    shown,
-    value,
-    with_interval,
-)
+from pipeline.studies.selfsup.diffusion_comparisons import EQUALLY_CLOSE, LAW, LIMIT_SLOPE, PREDICTS, TWO_SIDED
+from pipeline.studies.selfsup.figures.diffusion_common import log_axis, panel_title, shown, value, with_interval
 
 COLOURS = [charts.BLUE, charts.GREEN, charts.ORANGE, charts.PURPLE, charts.BLACK, charts.SKY]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
@@ -87,28 +75,20 @@ def closeness(context: Results) -> Figure:
         ),
     ):
         wide = column != "limit"
-        along = log_axis(
-            data[column] if wide else span, every=4 if wide else 1, format="~e" if wide else "~g"
-        )
+        along = log_axis(data[column] if wide else span, every=4 if wide else 1, format="~e" if wide else "~g")
         x, y = alt.X(f"{column}:Q", title=x_title, **along), alt.Y(f"{y_column}:Q", title=y_title, **y_axis)
         marks: list[tuple[pl.DataFrame, dict[str, Any]]] = [(measured, {"filled": True, "opacity": 0.9})]
         if wide:
             marks.append((computed, {"filled": False, "opacity": 1.0}))
         layers: list[Any] = [
-            alt.Chart(rows)
-            .mark_point(size=70, **look)
-            .encode(x, y, colour, shape, tooltip=["q_id", column, y_column])
+            alt.Chart(rows).mark_point(size=70, **look).encode(x, y, colour, shape, tooltip=["q_id", column, y_column])
             for rows, look in marks
         ]
         if under is not None:
-            layers.insert(
-                0, alt.Chart(under).mark_line(color=charts.GREY, strokeDash=[4, 3]).encode(x="x:Q", y="y:Q")
-            )
+            layers.insert(0, alt.Chart(under).mark_line(color=charts.GREY, strokeDash=[4, 3]).encode(x="x:Q", y="y:Q"))
         panels.append(alt.layer(*layers).properties(width=160, height=210, title=panel_title(words)))
     limit = value(context, LIMIT_SLOPE)
-    law, matched, rival = (
-        value(context, comparison) for comparison in (LAW, EQUALLY_CLOSE, PREDICTS[TWO_SIDED])
-    )
+    law, matched, rival = (value(context, comparison) for comparison in (LAW, EQUALLY_CLOSE, PREDICTS[TWO_SIDED]))
     better = rival["hi"] is not None and rival["hi"] < 0
     found = "Error by the closeness of the noise"
     if better:

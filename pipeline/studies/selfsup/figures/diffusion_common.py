@@ -27,22 +27,14 @@ BAND = "Points: medians; bars: quartiles"
 DECADES = [10.0**e for e in range(-9, 20)]
 
 
-def log_axis(
-    values: Iterable[float | None], every: int = 1, room: float = 1.3, **more: Any
-) -> dict[str, Any]:
+def log_axis(values: Iterable[float | None], every: int = 1, room: float = 1.3, **more: Any) -> dict[str, Any]:
     """Return scale and axis of a logarithmic channel that spans ``values``, a tick every so many decades; where fewer
     than two decades are spanned, also at 2 and 5 times each."""
-    known = [value for value in values if value is not None and value > 0 and math.isfinite(value)] or [
-        1.0,
-        10.0,
-    ]
+    known = [value for value in values if value is not None and value > 0 and math.isfinite(value)] or [1.0, 10.0]
     low, high = min(known) / room, max(known) * room
     between = (1, 2, 5) if high / low < 60 else (1,)
     ticks = [factor * tick for tick in DECADES[::every] for factor in between if low <= factor * tick <= high]
-    return {
-        "scale": alt.Scale(type="log", domain=[low, high], nice=False),
-        "axis": alt.Axis(values=ticks, **more),
-    }
+    return {"scale": alt.Scale(type="log", domain=[low, high], nice=False), "axis": alt.Axis(values=ticks, **more)}
 
 
 def quartiles(frame: pl.DataFrame, by: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
@@ -69,27 +61,14 @@ def noise_scales(names: Iterable[str]) -> dict[str, Any]:
     known = [name for name in LOOKS if name in present] + sorted(present - set(LOOKS))
     looks = [LOOKS.get(name, (charts.SKY, [1, 0])) for name in known]
     legend = alt.Legend(
-        orient="bottom",
-        columns=7,
-        symbolType="stroke",
-        symbolStrokeWidth=2.5,
-        symbolSize=300,
-        symbolOpacity=1,
+        orient="bottom", columns=7, symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=300, symbolOpacity=1
     )
     return {
         "color": alt.Color(
-            "q_id:N",
-            title="q",
-            sort=known,
-            legend=legend,
-            scale=alt.Scale(domain=known, range=[c for c, _ in looks]),
+            "q_id:N", title="q", sort=known, legend=legend, scale=alt.Scale(domain=known, range=[c for c, _ in looks])
         ),
         "strokeDash": alt.StrokeDash(
-            "q_id:N",
-            title="q",
-            sort=known,
-            legend=legend,
-            scale=alt.Scale(domain=known, range=[d for _, d in looks]),
+            "q_id:N", title="q", sort=known, legend=legend, scale=alt.Scale(domain=known, range=[d for _, d in looks])
         ),
     }
 

@@ -45,12 +45,7 @@ def network(context: Results) -> Figure:
     colours = [c for _, c, _ in LINES.values()] + list(drawn.values())
     dashes = [d for _, _, d in LINES.values()] + [[8, 2]] * (len(drawn) > 1) + [[2, 2]]
     legend = alt.Legend(
-        orient="bottom",
-        symbolType="stroke",
-        symbolStrokeWidth=2.5,
-        symbolSize=400,
-        symbolOpacity=1,
-        columns=4,
+        orient="bottom", symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=400, symbolOpacity=1, columns=4
     )
     looks: dict[str, Any] = {
         "color": alt.Color(
@@ -67,12 +62,7 @@ def network(context: Results) -> Figure:
         y_title = "density of z'" if place == 0 else None
         scale = alt.Scale(domain=[0, high], nice=False)
         base = alt.Chart(rows).encode(
-            alt.X(
-                "z_prime:Q",
-                title="z'",
-                scale=alt.Scale(domain=[-3, 3]),
-                axis=alt.Axis(grid=False, tickCount=5),
-            )
+            alt.X("z_prime:Q", title="z'", scale=alt.Scale(domain=[-3, 3]), axis=alt.Axis(grid=False, tickCount=5))
         )
         panels.append(
             alt.layer(

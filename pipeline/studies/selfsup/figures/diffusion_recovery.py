@@ -47,11 +47,7 @@ def kernel_errors(context: Results) -> Figure:
             line,
             base.mark_rule(strokeWidth=1.5, opacity=0.6, strokeDash=[1, 0])
             .encode(y=y.copy(), y2="high:Q")
-            .encode(
-                y=alt.Y(
-                    "low:Q", title=f"{words} (log)", **log_axis([*rows["low"], *rows["high"]], format="~g")
-                )
-            ),
+            .encode(y=alt.Y("low:Q", title=f"{words} (log)", **log_axis([*rows["low"], *rows["high"]], format="~g"))),
             base.mark_line(strokeWidth=2).encode(y=y),
             base.mark_point(filled=True, size=35, opacity=1).encode(y=y),
         ]
@@ -69,12 +65,9 @@ def kernel_errors(context: Results) -> Figure:
         ],
     )
     words = "; ".join(
-        f"{row['q_id']}, m = {row['m']}: {row['value']:.3g}"
-        for row in data.filter(quantity="kl").iter_rows(named=True)
+        f"{row['q_id']}, m = {row['m']}: {row['value']:.3g}" for row in data.filter(quantity="kl").iter_rows(named=True)
     )
-    chart = alt.hconcat(*panels, spacing=14).properties(
-        title=title, description=f"Median KL by noise and m. {words}."
-    )
+    chart = alt.hconcat(*panels, spacing=14).properties(title=title, description=f"Median KL by noise and m. {words}.")
     return chart, data
 
 
@@ -105,9 +98,7 @@ def noise(context: Results) -> Figure:
     looks["color"].legend = alt.Undefined
     right = alt.layer(
         points.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=None, **axis), y2="high:Q", **looks),
-        points.mark_point(filled=True, size=70, opacity=1).encode(
-            y=alt.Y("value:Q", title=None, **axis), **looks
-        ),
+        points.mark_point(filled=True, size=70, opacity=1).encode(y=alt.Y("value:Q", title=None, **axis), **looks),
     ).properties(width=250, height=250, title=panel_title("KL(p* | p), all laws q"))
     ends = {name: value(context, comparison) for name, comparison in ENDS.items()}
     title = alt.TitleParams(
@@ -118,8 +109,7 @@ def noise(context: Results) -> Figure:
         subtitle=[f"m = {largest['m'][0]}; {largest['seed'].n_unique()} trajectories. {BAND}"],
     )
     words = "; ".join(
-        f"{row['q_id']}: {row['quantity']} {row['value']:.3g}"
-        for row in data.sort("q_id").iter_rows(named=True)
+        f"{row['q_id']}: {row['quantity']} {row['value']:.3g}" for row in data.sort("q_id").iter_rows(named=True)
     )
     chart = alt.hconcat(left, right, spacing=24).resolve_scale(color="independent")
     return chart.properties(title=title, description=f"Medians by law of noise. {words}."), data
@@ -135,8 +125,7 @@ def kernels(context: Results) -> Figure:
         (f"recovered, q = {farthest}", LEARNED, farthest),
     ]
     parts = [
-        table.filter(source=source, q_id=q).with_columns(pl.lit(name).alias("panel"))
-        for name, source, q in wanted
+        table.filter(source=source, q_id=q).with_columns(pl.lit(name).alias("panel")) for name, source, q in wanted
     ]
     steps = {axis: _step(table[axis]) for axis in ("z", "z_prime")}
     data = pl.concat(parts).select(
@@ -156,10 +145,7 @@ def kernels(context: Results) -> Figure:
         .mark_rect()
         .encode(
             alt.X(
-                "z:Q",
-                title="z, now",
-                scale=alt.Scale(nice=False, zero=False),
-                axis=alt.Axis(grid=False, tickCount=5),
+                "z:Q", title="z, now", scale=alt.Scale(nice=False, zero=False), axis=alt.Axis(grid=False, tickCount=5)
             ),
             alt.Y(
                 "z_prime:Q",
@@ -176,11 +162,7 @@ def kernels(context: Results) -> Figure:
     ]
     fits = context.table("sde_fit").filter(d=1, seed=0)
     last = fits.filter(m=fits["m"].max())
-    found = {
-        q: last.filter(q_id=q)["kl"].to_list()[0]
-        for q in (STATIONARY, farthest)
-        if q in last["q_id"].to_list()
-    }
+    found = {q: last.filter(q_id=q)["kl"].to_list()[0] for q in (STATIONARY, farthest) if q in last["q_id"].to_list()}
     said = " and ".join(f"KL {shown(kl)} with q = {q}" for q, kl in found.items())
     title = alt.TitleParams(
         f"The kernel of one trajectory: {said}",

@@ -10,14 +10,7 @@ import polars as pl
 from pipeline.kit import charts, comparisons
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
-from pipeline.studies.selfsup.diffusion_comparisons import (
-    COARSE,
-    DRIFT,
-    DRIFT_SPAN,
-    FINE,
-    GAP_RATE,
-    GAP_RATIO,
-)
+from pipeline.studies.selfsup.diffusion_comparisons import COARSE, DRIFT, DRIFT_SPAN, FINE, GAP_RATE, GAP_RATIO
 from pipeline.studies.selfsup.figures.diffusion_common import (
     BAND,
     guide,
@@ -74,9 +67,7 @@ def span(context: Results) -> Figure:
                 ),
                 base.mark_line(strokeWidth=2).encode(y=y),
                 base.mark_point(filled=True, size=50, opacity=1).encode(
-                    y=y,
-                    shape=_shape("span:N", "time span T", spans),
-                    tooltip=["span", "eta", "m", "value", "n"],
+                    y=y, shape=_shape("span:N", "time span T", spans), tooltip=["span", "eta", "m", "value", "n"]
                 ),
             ).properties(width=255, height=250, title=panel_title(words.capitalize()))
         )
@@ -130,17 +121,13 @@ def gap(context: Results) -> Figure:
     y = alt.Y("value:Q", title="mean of Φ (log)", **axis)
     left = alt.layer(
         guide(spans, -0.5, (spans[0], 0.75 * lowest)).encode(x=alt.X("x:Q"), y=alt.Y("y:Q")),
-        base.mark_rule(strokeWidth=1.5).encode(
-            y=alt.Y("low:Q", title="mean of Φ (log)", **axis), y2="high:Q"
-        ),
+        base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title="mean of Φ (log)", **axis), y2="high:Q"),
         base.mark_line(strokeWidth=2).encode(y=y),
         base.mark_point(filled=True, size=50, opacity=1).encode(
             y=y, shape=_shape("interval:N", "interval η", etas), tooltip=["interval", "T", "m", "value", "n"]
         ),
     ).properties(width=265, height=250, title=panel_title("Gap in a finite class", "dashed: T^(−1/2)"))
-    rows = comparisons.read(context, GAP_RATIO.values()).with_columns(
-        pl.Series("T", list(GAP_RATIO), dtype=pl.Float64)
-    )
+    rows = comparisons.read(context, GAP_RATIO.values()).with_columns(pl.Series("T", list(GAP_RATIO), dtype=pl.Float64))
     rows = rows.filter(pl.col("value").is_not_null())
     domain = alt.Scale(domain=[0, 5], nice=False)
     x = alt.X("T:Q", title="time span T (log)", **scale)
@@ -153,9 +140,7 @@ def gap(context: Results) -> Figure:
         alt.Chart(levels)
         .mark_text(align="left", dx=4, dy=-8, color=charts.INK)
         .encode(alt.Y("at:Q", scale=domain, title=quotient), text="what:N", x=alt.value(0)),
-        alt.Chart(rows)
-        .mark_rule(strokeWidth=2)
-        .encode(x, alt.Y("lo:Q", scale=domain, title=quotient), alt.Y2("hi:Q")),
+        alt.Chart(rows).mark_rule(strokeWidth=2).encode(x, alt.Y("lo:Q", scale=domain, title=quotient), alt.Y2("hi:Q")),
         alt.Chart(rows)
         .mark_point(filled=True, size=70, color=charts.BLACK, opacity=1)
         .encode(x, alt.Y("value:Q", scale=domain, title=quotient)),

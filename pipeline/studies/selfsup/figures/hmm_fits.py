@@ -13,12 +13,7 @@ from pipeline.studies.selfsup.figures.common import DECADES, log_axis, panel_tit
 
 COLOURS = [charts.VERMILLION, charts.ORANGE, charts.BLUE, charts.GREEN]
 CLOSE = 1e-16
-SHORT = {
-    "pair": "x2 from x1",
-    "allpair": "all of one token",
-    "triple1": "x2, x3 from x1",
-    "triple2": "x1, x3 from x2",
-}
+SHORT = {"pair": "x2 from x1", "allpair": "all of one token", "triple1": "x2, x3 from x1", "triple2": "x1, x3 from x2"}
 
 
 def fits(context: Results) -> Figure:
@@ -30,11 +25,7 @@ def fits(context: Results) -> Figure:
     )
     order = list(TASKS.values())
     colour = alt.Color("name:N", title=None, scale=alt.Scale(domain=order, range=COLOURS), legend=None)
-    bar = (
-        alt.Chart(pl.DataFrame({"y": [CLOSE]}))
-        .mark_rule(color=charts.GREY, strokeDash=[4, 3])
-        .encode(y="y:Q")
-    )
+    bar = alt.Chart(pl.DataFrame({"y": [CLOSE]})).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(y="y:Q")
     panels = []
     first = {"title": "squared residual (log)", **log_axis(1e-33, 30.0, 8)}
     rest = {**first, "title": None, "axis": alt.Axis(values=DECADES[8:41:8], labels=False, ticks=False)}
@@ -53,9 +44,7 @@ def fits(context: Results) -> Figure:
         share = part["converged"].cast(pl.Float64).to_numpy().mean() if part.height else 0.0
         panels.append(
             alt.layer(bar, points).properties(
-                width=130,
-                height=230,
-                title=panel_title(SHORT[task], [f"{100 * share:.0f} % converge"]),
+                width=130, height=230, title=panel_title(SHORT[task], [f"{100 * share:.0f} % converge"])
             )
         )
     found = comparisons.read(context, FITTED_ERROR.values())
@@ -66,7 +55,7 @@ def fits(context: Results) -> Figure:
         "Only predictors of two tokens pull a fit to the parameters" if tells else "Fits to exact predictors",
         subtitle=[
             f"{data['instance_id'].n_unique()} models (d = 4, 5, k = 3), {data['start'].n_unique()} starts each; "
-            "a start has converged below the dashed line",
+            "a start has converged below the dashed line"
         ],
     )
     words = "Squared residual against parameter error; medians of the starts that converge: " + "; ".join(

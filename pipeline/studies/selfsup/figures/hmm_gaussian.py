@@ -30,38 +30,36 @@ def candidates(context: Results) -> Figure:
     data = table.filter(pl.col("instance_id").is_in(first))
     span = alt.Scale(domain=[-1.05, 1.05], nice=False)
     colour = alt.Color(
-        "candidate:N", title=None, scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())),
+        "candidate:N",
+        title=None,
+        scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())),
         legend=alt.Legend(orient="bottom"),
-    )  # fmt: skip
+    )
     panels = []
     for place, name in enumerate(first):
         part = data.filter(instance_id=name)
         x = alt.X("along:Q", title="along the mirror", scale=span, axis=alt.Axis(tickCount=3))
         y = alt.Y(
-            "height:Q",
-            title="across the mirror, v" if place == 0 else None,
-            scale=span,
-            axis=alt.Axis(tickCount=3),
+            "height:Q", title="across the mirror, v" if place == 0 else None, scale=span, axis=alt.Axis(tickCount=3)
         )
-        mirror = (
-            alt.Chart(pl.DataFrame({"height": [0.0]})).mark_rule(color=charts.GREY).encode(alt.Y("height:Q"))
-        )
+        mirror = alt.Chart(pl.DataFrame({"height": [0.0]})).mark_rule(color=charts.GREY).encode(alt.Y("height:Q"))
         links = alt.Chart(part).mark_line(color=charts.GREY, strokeDash=[3, 3]).encode(x, y, detail="state:N")
         points = (
             alt.Chart(part)
             .mark_point(filled=True, size=75, opacity=1)
             .encode(
-                x, y, colour, alt.Shape("candidate:N", title=None, scale=alt.Scale(domain=list(COLOURS))),
+                x,
+                y,
+                colour,
+                alt.Shape("candidate:N", title=None, scale=alt.Scale(domain=list(COLOURS))),
                 tooltip=["candidate", "state", "column_sum", "smallest"],
             )
-        )  # fmt: skip
+        )
         sums = {kind: float(part.filter(candidate=kind)["column_sum"].to_numpy().mean()) for kind in COLOURS}
         shape = name.rsplit("-", 1)[0].replace("-k", ", k = ").replace("d", "d = ")
         line = f"columns of T sum to {' and '.join(number(sums[kind], 0) for kind in COLOURS)}"
         panels.append(
-            alt.layer(mirror, links, points).properties(
-                width=175, height=175, title=panel_title(shape, [line])
-            )
+            alt.layer(mirror, links, points).properties(width=175, height=175, title=panel_title(shape, [line]))
         )
     checks = context.table("ghmm_checks")
     error = checks.filter(pl.col("check").str.starts_with("error"))["value"].to_numpy().max()
@@ -94,14 +92,16 @@ def gaussian(context: Results) -> Figure:
     )
     sizes = [float(n) for n in sorted(table["N"].unique().to_list())]
     low, high = 0.6 * data["low"].to_numpy().min(), 1.6 * data["high"].to_numpy().max()
-    x = alt.X("N:Q", title="pairs N (log)",
-              scale=alt.Scale(type="log", domain=[sizes[0] / 1.5, sizes[-1] * 1.5], nice=False),
-              axis=alt.Axis(values=sizes, format=".0e"))  # fmt: skip
+    x = alt.X(
+        "N:Q",
+        title="pairs N (log)",
+        scale=alt.Scale(type="log", domain=[sizes[0] / 1.5, sizes[-1] * 1.5], nice=False),
+        axis=alt.Axis(values=sizes, format=".0e"),
+    )
     names = [f"means of norm {norm:g}" for norm in NORMS]
     colour = alt.Color(
-        "norm:N", title=None, scale=alt.Scale(domain=names, range=[charts.ORANGE, charts.BLUE]),
-        legend=lines_legend(),
-    )  # fmt: skip
+        "norm:N", title=None, scale=alt.Scale(domain=names, range=[charts.ORANGE, charts.BLUE]), legend=lines_legend()
+    )
     panels = []
     for what, named in (("err_M", "error of M over the norm (log)"), ("err_T", "error of T (log)")):
         part = alt.Chart(data.filter(what=what))
@@ -114,14 +114,11 @@ def gaussian(context: Results) -> Figure:
                     x, alt.Y("low:Q", title=named, **log_axis(low, high)), alt.Y2("high:Q"), colour
                 ),
                 part.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=40)).encode(x, y, colour),
-            ).properties(
-                width=260, height=230, title=panel_title("Means" if what == "err_M" else "Transitions")
-            )
+            ).properties(width=260, height=230, title=panel_title("Means" if what == "err_M" else "Transitions"))
         )
     slopes = comparisons.read(context, GAUSSIAN_FALLS.values())
     said = "; ".join(
-        f"norm {norm:g}: slope {number(value)}"
-        for norm, value in zip(NORMS, slopes["value"].to_list(), strict=True)
+        f"norm {norm:g}: slope {number(value)}" for norm, value in zip(NORMS, slopes["value"].to_list(), strict=True)
     )
     title = alt.TitleParams(
         "Means that lie farther apart are learned from fewer pairs"

@@ -82,13 +82,10 @@ def twins(context: Results) -> Figure:
                 )
                 cells = base.mark_rect().encode(alt.Color("value:Q", title="probability", scale=scale))
                 marks = base.mark_text(fontSize=11).encode(
-                    text="label:N",
-                    color=alt.condition("datum.light", alt.value("white"), alt.value(charts.INK)),
+                    text="label:N", color=alt.condition("datum.light", alt.value("white"), alt.value(charts.INK))
                 )
                 name = f"{matrix}{'' if model == SIDES[0] else ' of the twin'}"
-                panels.append(
-                    alt.layer(cells, marks).properties(width=96, height=tall, title=panel_title(name))
-                )
+                panels.append(alt.layer(cells, marks).properties(width=96, height=tall, title=panel_title(name)))
         heading = "Published pair (Eq. 2.47)" if pair.startswith("published") else f"Exact twin, model {pair}"
         rows.append(alt.hconcat(*panels, spacing=14).properties(title=panel_title(heading)))
     table = context.table("hmm_equivalence").filter(tokens=1)
@@ -164,25 +161,25 @@ def turns(context: Results) -> Figure:
         drawn_triple=pl.col("triple_diff").clip(FLOOR),
         inside=pl.col("theta") <= pl.col("widest") + 1e-9,
     )
-    x = alt.X("degrees:Q", title="angle (degrees)", scale=alt.Scale(domain=[0, 120], nice=False),
-              axis=alt.Axis(values=[0, 30, 60, 90, 120]))  # fmt: skip
+    x = alt.X(
+        "degrees:Q",
+        title="angle (degrees)",
+        scale=alt.Scale(domain=[0, 120], nice=False),
+        axis=alt.Axis(values=[0, 30, 60, 90, 120]),
+    )
     long = (
         data.filter(pl.col("theta").is_between(0, 2 * np.pi / 3, closed="none"))
         .unpivot(
-            ["drawn_pair", "drawn_triple"],
-            index=["instance_id", "degrees"],
-            variable_name="what",
-            value_name="drawn",
+            ["drawn_pair", "drawn_triple"], index=["instance_id", "degrees"], variable_name="what", value_name="drawn"
         )
-        .with_columns(
-            pl.col("what").replace_strict({"drawn_pair": "one token", "drawn_triple": "two tokens"})
-        )
+        .with_columns(pl.col("what").replace_strict({"drawn_pair": "one token", "drawn_triple": "two tokens"}))
     )
     colour = alt.Color(
-        "what:N", title="predicted",
+        "what:N",
+        title="predicted",
         scale=alt.Scale(domain=["one token", "two tokens"], range=[charts.VERMILLION, charts.BLUE]),
         legend=lines_legend(),
-    )  # fmt: skip
+    )
     named = "largest difference of predictors (log)"
     lines = alt.Chart(long).mark_line(opacity=0.6, strokeWidth=1.2)
     drawn = alt.Y("drawn:Q", title=named, **log_axis(FLOOR, 1.0, 3))
@@ -199,17 +196,12 @@ def turns(context: Results) -> Figure:
     )
     models = data["instance_id"].n_unique()
     far = data.filter("inside")
-    apart, least = (
-        far["pair_diff"].to_numpy().max(),
-        far.filter(pl.col("theta") > 0)["triple_diff"].to_numpy().min(),
-    )
+    apart, least = (far["pair_diff"].to_numpy().max(), far.filter(pl.col("theta") > 0)["triple_diff"].to_numpy().min())
     title = alt.TitleParams(
         "Along the turn predictors of one token do not change at all"
         if apart < 1e-7 < least
         else "Predictors and parameters along the turn",
-        subtitle=[
-            f"{models} models, one of them the published; dots: the widest turn without a negative entry"
-        ],
+        subtitle=[f"{models} models, one of them the published; dots: the widest turn without a negative entry"],
     )
     words = (
         f"Differences of predictors and of parameters against the angle for {models} models: of one token at most "
@@ -230,34 +222,31 @@ def deficits(context: Results) -> Figure:
         .filter(model=HMM)
         .group_by("task", "k", maintain_order=True)
         .agg(
-            pl.col("deficit").max(), pl.col("deficit").min().alias("lowest"), pl.col("predicted").first(),
-            pl.len().alias("models"), (pl.col("deficit") == pl.col("predicted")).all().alias("agrees"),
+            pl.col("deficit").max(),
+            pl.col("deficit").min().alias("lowest"),
+            pl.col("predicted").first(),
+            pl.len().alias("models"),
+            (pl.col("deficit") == pl.col("predicted")).all().alias("agrees"),
         )
         .with_columns(pl.col("task").replace_strict(TASKS))
         .sort("k")
-    )  # fmt: skip
+    )
     order = list(TASKS.values())
     x = alt.X("task:N", title=None, sort=order, axis=alt.Axis(labelAngle=-20))
     colour = alt.Color(
-        "k:O", title="hidden states k",
+        "k:O",
+        title="hidden states k",
         scale=alt.Scale(domain=[2, 3, 4, 5], range=[charts.ORANGE, charts.GREEN, charts.BLUE, charts.PURPLE]),
-    )  # fmt: skip
+    )
     bars = (
         alt.Chart(data)
         .mark_bar(opacity=0.75)
-        .encode(
-            x, alt.Y("deficit:Q", title="directions that the task does not see"), colour, alt.XOffset("k:O")
-        )
+        .encode(x, alt.Y("deficit:Q", title="directions that the task does not see"), colour, alt.XOffset("k:O"))
     )
     ticks = (
         alt.Chart(data)
         .mark_tick(color=charts.BLACK, thickness=2, size=16)
-        .encode(
-            x,
-            alt.Y("predicted:Q"),
-            alt.XOffset("k:O"),
-            tooltip=["task", "k", "deficit", "predicted", "models"],
-        )
+        .encode(x, alt.Y("predicted:Q"), alt.XOffset("k:O"), tooltip=["task", "k", "deficit", "predicted", "models"])
     )
     gaussian = context.table("hmm_jacobian").filter(model=UNIT)
     agrees = bool(data["agrees"].all())
@@ -271,9 +260,7 @@ def deficits(context: Results) -> Figure:
     words = "Rank deficits by task: " + "; ".join(
         f"{row['task']}, k = {row['k']}: {row['deficit']}" for row in data.iter_rows(named=True)
     )
-    return alt.layer(bars, ticks).properties(
-        width=470, height=240, title=title, description=f"{words}."
-    ), data
+    return alt.layer(bars, ticks).properties(width=470, height=240, title=title, description=f"{words}."), data
 
 
 def powers(context: Results) -> Figure:
@@ -281,9 +268,11 @@ def powers(context: Results) -> Figure:
     data = context.table("hmm_power").with_columns(stay=pl.col("a").cast(pl.String))
     span = alt.X("t:Q", title="t", scale=alt.Scale(domain=[0, 51], nice=False))
     colour = alt.Color(
-        "stay:N", title="a, the share that stays",
-        scale=alt.Scale(range=[charts.ORANGE, charts.BLUE, charts.GREEN]), legend=alt.Legend(orient="bottom"),
-    )  # fmt: skip
+        "stay:N",
+        title="a, the share that stays",
+        scale=alt.Scale(range=[charts.ORANGE, charts.BLUE, charts.GREEN]),
+        legend=alt.Legend(orient="bottom"),
+    )
     shape = alt.Shape("stay:N", title="a, the share that stays")
     base = alt.Chart(data)
     zero = alt.Chart(pl.DataFrame({"y": [0.0]})).mark_rule(color=charts.GREY).encode(y="y:Q")
@@ -304,12 +293,8 @@ def powers(context: Results) -> Figure:
     half = data.filter(a=0.5)
     low = half["min_entry"].to_numpy().min() if half.height else np.nan
     title = alt.TitleParams(
-        "At a = 1/2 every power has two chains, for every t tested"
-        if low > -1e-12
-        else "Chains with one t-th power",
-        subtitle=[
-            f"T~ = G T with T~^t = T^t (within {most(half['max_power_diff']):.0e}), t = 2 to {count(half['t'])}"
-        ],
+        "At a = 1/2 every power has two chains, for every t tested" if low > -1e-12 else "Chains with one t-th power",
+        subtitle=[f"T~ = G T with T~^t = T^t (within {most(half['max_power_diff']):.0e}), t = 2 to {count(half['t'])}"],
     )
     words = f"Smallest entry of T~ and its distance from T against t; at a = 1/2 the smallest is {low:.2g}."
     return alt.hconcat(left, right, spacing=28).properties(title=title, description=words), data

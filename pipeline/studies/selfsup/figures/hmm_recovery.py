@@ -31,9 +31,11 @@ def recovery(context: Results) -> Figure:
     sizes = [float(n) for n in sorted(table["N"].unique().to_list())]
     low, high = 0.5 * data["low"].to_numpy().min(), 1.5 * data["high"].to_numpy().max()
     colour = alt.Color(
-        "method:N", title=None, scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())),
+        "method:N",
+        title=None,
+        scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())),
         legend=lines_legend(),
-    )  # fmt: skip
+    )
     slopes = comparisons.read(context, FALLS.values())
     span = alt.Scale(type="log", domain=[sizes[0] / 1.6, sizes[-1] * 1.6], nice=False)
     x = alt.X("N:Q", title="triples N (log)", scale=span, axis=alt.Axis(values=sizes, format=".0e"))
@@ -61,9 +63,7 @@ def recovery(context: Results) -> Figure:
     polished = slopes.filter(pl.col("comparison").str.ends_with(ALS))
     root = bool(((polished["lo"] >= -0.6) & (polished["hi"] <= -0.4)).fill_null(False).all())
     title = alt.TitleParams(
-        "The error of O falls as one over the square root of the triples"
-        if root
-        else "The error of O against triples",
+        "The error of O falls as one over the square root of the triples" if root else "The error of O against triples",
         subtitle=[
             f"Medians, quartiles of {count(data['models'])} models (d = 6, k = 3), one sample each; dashed: slope −1/2",
             "Above each panel: mean of the models' slopes",
@@ -78,14 +78,8 @@ def recovery(context: Results) -> Figure:
 def tables(context: Results) -> Figure:
     """Trained tables: how far they are from the shares of their sample, beside how far these are from the law."""
     table = context.table("hmm_learned").with_columns(shown=pl.col("case").replace_strict(CASES))
-    names = {
-        "start": "before training",
-        "to_shares": "after training",
-        "shares_to_law": "shares from the law",
-    }
-    data = table.unpivot(
-        list(names), index=["instance_id", "shown"], variable_name="what", value_name="distance"
-    )
+    names = {"start": "before training", "to_shares": "after training", "shares_to_law": "shares from the law"}
+    data = table.unpivot(list(names), index=["instance_id", "shown"], variable_name="what", value_name="distance")
     data = data.with_columns(pl.col("what").replace_strict(names))
     found = comparisons.read(context, LEARNED.values())
     low = 0.5 * (data["distance"].to_numpy().min() if data.height else 0.01)
@@ -112,11 +106,7 @@ def tables(context: Results) -> Figure:
         "A table trained by SGD learns the shares of its sample"
         if ratios and max(ratios) < 0.5
         else "Tables trained by SGD and the shares of their samples",
-        subtitle=[
-            f"{table['instance_id'].n_unique()} models in each case, {count(table['samples']):,} triples each"
-        ],
+        subtitle=[f"{table['instance_id'].n_unique()} models in each case, {count(table['samples']):,} triples each"],
     )
-    words = "Distances of trained tables from shares of samples; quotients: " + ", ".join(
-        map("{:.2g}".format, ratios)
-    )
+    words = "Distances of trained tables from shares of samples; quotients: " + ", ".join(map("{:.2g}".format, ratios))
     return alt.vconcat(*panels, spacing=10).properties(title=title, description=f"{words}."), data

@@ -27,9 +27,7 @@ def chi_squared(other: Floats, law: Floats) -> float:
 def information(emission: Floats, transition: Floats) -> float:
     """Return the Fisher information of the angle at 0 in one triple: sum (dP/dtheta)^2 / P."""
     step = 1e-4
-    ahead, behind = (
-        hmm.joint(*hmm.twin(emission, transition, hmm.rotation(angle))) for angle in (step, -step)
-    )
+    ahead, behind = (hmm.joint(*hmm.twin(emission, transition, hmm.rotation(angle))) for angle in (step, -step))
     law = hmm.joint(emission, transition)
     return float((np.square((ahead - behind) / (2 * step)) / law).sum())
 

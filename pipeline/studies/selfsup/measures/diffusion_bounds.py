@@ -48,9 +48,7 @@ def printed_curvature(p: Array, q: Array, largest: float) -> Array:
     """Return the lower bound on r'' that Eq. 2.24 prints, ``largest`` its Delta_max. It has p*^5 in its second term,
     so that it depends on the unit in which densities are measured."""
     first = 2 * p**2 * q**2 / (p + q) ** 5 * ((7 - 6 * largest) * p + q)
-    return np.asarray(
-        first + 12 * p**5 * q**2 / (p + q) * (5 * p + 3 * q - 2 * p * largest) / (largest * p + q) ** 6
-    )
+    return np.asarray(first + 12 * p**5 * q**2 / (p + q) * (5 * p + 3 * q - 2 * p * largest) / (largest * p + q) ** 6)
 
 
 # Finite chains: p has the shape of the kernel P, (K, K)
@@ -69,10 +67,7 @@ def excess_risk(chain: Chain, h_KxK: Array) -> float:
 
 def risk(chain: Chain, h_KxK: Array) -> float:
     """Return R(h) = E (h - y)^2, summed over labels."""
-    positive, negative = (
-        chain.stationary[:, None] * chain.kernel / 2,
-        chain.stationary[:, None] * chain.noise / 2,
-    )
+    positive, negative = (chain.stationary[:, None] * chain.kernel / 2, chain.stationary[:, None] * chain.noise / 2)
     return float((positive * (1 - h_KxK) ** 2 + negative * h_KxK**2).sum())
 
 

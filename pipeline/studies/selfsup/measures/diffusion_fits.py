@@ -60,9 +60,7 @@ class Task:
         half = len(self.drawn) // 2
         first, second = self.drawn[:, 0], self.drawn[:, 1]
         z = first[:half] / math.sqrt(self.process.rho)
-        follows = (
-            self.process.decay(self.eta) * z + math.sqrt(self.process.variance(self.eta)) * second[:half]
-        )
+        follows = self.process.decay(self.eta) * z + math.sqrt(self.process.variance(self.eta)) * second[:half]
         return z, follows, self.contrast.centre(z) + self.contrast.sd * second[half : 2 * half]
 
     @cached_property
@@ -70,8 +68,7 @@ class Task:
         """Return log p*/q at the points that follow, and at those that are noise; in more than one dimension."""
         z, *seconds = self.points
         follows, noise = (
-            self.process.log_kernel(z, each, self.eta) - self.contrast.log_density(z, each)
-            for each in seconds
+            self.process.log_kernel(z, each, self.eta) - self.contrast.log_density(z, each) for each in seconds
         )
         return follows, noise
 
@@ -147,9 +144,7 @@ class Task:
     def row(self, process_id: str, weights: Array, m: int, seed: int) -> dict[str, Any]:
         """Return a row of `schemas.selfsup.diffusions.Fit`: what a classifier with these weights recovers."""
         found = {name: _null(value) for name, value in self.measure(weights)._asdict().items()}
-        return (
-            self.about(process_id) | {"T": 2 * m * self.eta, "m": m, "model": LOGQUAD, "seed": seed} | found
-        )
+        return self.about(process_id) | {"T": 2 * m * self.eta, "m": m, "model": LOGQUAD, "seed": seed} | found
 
     def about(self, process_id: str) -> dict[str, Any]:
         """Return what all rows of a task have in common."""

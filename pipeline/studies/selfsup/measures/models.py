@@ -27,10 +27,6 @@ def by_shape(models: Models) -> dict[tuple[int, int], tuple[list[str], Floats, F
     for name, (first, _) in models.items():
         groups.setdefault((first.shape[0], first.shape[1]), []).append(name)
     return {
-        shape: (
-            names,
-            np.array([models[name][0] for name in names]),
-            np.array([models[name][1] for name in names]),
-        )
+        shape: (names, np.array([models[name][0] for name in names]), np.array([models[name][1] for name in names]))
         for shape, names in groups.items()
     }

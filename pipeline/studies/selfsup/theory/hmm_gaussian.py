@@ -19,9 +19,7 @@ from schemas.theory import rows
 if TYPE_CHECKING:
     from pipeline.studies.selfsup.params import HmmGaussian
 
-LEMMA_7, LEMMA_8, THEOREM_8, THEOREM_9 = (
-    SOURCE.format(at) for at in ("Lemma 7", "Lemma 8", "Theorem 8", "Theorem 9")
-)
+LEMMA_7, LEMMA_8, THEOREM_8, THEOREM_9 = (SOURCE.format(at) for at in ("Lemma 7", "Lemma 8", "Theorem 8", "Theorem 9"))
 Drawn = list[tuple[Floats, Floats]]
 FALSE = "selfsup-theorem-8-middle"
 
@@ -54,38 +52,23 @@ def _mirror(models: Drawn, points: Floats, name: str, size: str) -> Iterator[dic
     for means, transition in models:
         reflection, _ = gaussian_hmm.householder(means)
         other = reflection @ means
-        same.append(
-            np.abs(gaussian_hmm.posterior(other, points) - gaussian_hmm.posterior(means, points)).max()
-        )
+        same.append(np.abs(gaussian_hmm.posterior(other, points) - gaussian_hmm.posterior(means, points)).max())
         norms.append(np.abs(np.linalg.norm(other, axis=0) - 1).max())
         shifts.append(np.abs((other - means) - (other - means)[:, :1]).max())
         moved = np.linalg.pinv(other) @ means @ transition
         sums.append(np.abs(moved.sum(0) + 1).max())
         predicted.append(
             np.abs(
-                gaussian_hmm.predictor(other, moved, points)
-                - gaussian_hmm.predictor(means, transition, points)
+                gaussian_hmm.predictor(other, moved, points) - gaussian_hmm.predictor(means, transition, points)
             ).max()
         )
     part = {"claim": "8", "part": "the mirror image"}
     yield part | row(
-        f"mirror-posterior-{name}",
-        "H M has the posterior of M: largest difference",
-        size,
-        max(same),
-        "<=",
-        1e-12,
+        f"mirror-posterior-{name}", "H M has the posterior of M: largest difference", size, max(same), "<=", 1e-12
     )
+    yield part | row(f"mirror-norms-{name}", "Its means have norm 1: largest difference", size, max(norms), "<=", 1e-12)
     yield part | row(
-        f"mirror-norms-{name}", "Its means have norm 1: largest difference", size, max(norms), "<=", 1e-12
-    )
-    yield part | row(
-        f"mirror-shift-{name}",
-        "H M - M moves all means alike: largest difference",
-        size,
-        max(shifts),
-        "<=",
-        1e-12,
+        f"mirror-shift-{name}", "H M - M moves all means alike: largest difference", size, max(shifts), "<=", 1e-12
     )
     source = {"source": SOURCE.format("Eq. 2.58")}
     yield (
@@ -103,14 +86,7 @@ def _mirror(models: Drawn, points: Floats, name: str, size: str) -> Iterator[dic
     yield (
         part
         | source
-        | row(
-            f"mirror-sums-{name}",
-            "Columns of that T~ sum to -1: largest difference",
-            size,
-            max(sums),
-            "<=",
-            1e-10,
-        )
+        | row(f"mirror-sums-{name}", "Columns of that T~ sum to -1: largest difference", size, max(sums), "<=", 1e-10)
     )
 
 
@@ -131,20 +107,11 @@ def _posteriors(
         independent.append(_unexplained(phi, gaussian_hmm.posterior(far, points)))
     words = "Least squares phi = R phi~, largest residual where phi~ is of "
     part = {"claim": "8", "part": "linear maps of posteriors", "source": LEMMA_8}
+    yield part | row(f"linear-relabelled-{name}", f"{words}permuted means: largest", size, max(relabelled), "<=", 1e-12)
     yield part | row(
-        f"linear-relabelled-{name}", f"{words}permuted means: largest", size, max(relabelled), "<=", 1e-12
+        f"linear-perturbed-{name}", f"{words}means that differ by 5 %: smallest", size, min(perturbed), ">=", 1e-3
     )
-    yield part | row(
-        f"linear-perturbed-{name}",
-        f"{words}means that differ by 5 %: smallest",
-        size,
-        min(perturbed),
-        ">=",
-        1e-3,
-    )
-    yield part | row(
-        f"linear-independent-{name}", f"{words}other means: smallest", size, min(independent), ">=", 1e-2
-    )
+    yield part | row(f"linear-independent-{name}", f"{words}other means: smallest", size, min(independent), ">=", 1e-2)
 
 
 def _unexplained(phi: Floats, other: Floats) -> float:
@@ -153,9 +120,7 @@ def _unexplained(phi: Floats, other: Floats) -> float:
     return float(np.abs(phi - fitted @ other).max())
 
 
-def _further(
-    models: Drawn, points: Floats, name: str, size: str, rng: np.random.Generator
-) -> Iterator[dict[str, Any]]:
+def _further(models: Drawn, points: Floats, name: str, size: str, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Yield rows on Lemma 7 for d > k: a sphere of means has one posterior, unless the span of means is fixed as well.
 
     M - v 1' has the posterior of M and norms 1 where |v|^2 = 2 mu_i . v, the same for all i: v = s n + r u, n normal to
@@ -170,9 +135,7 @@ def _further(
         move = height * ((1 + np.cos(angle)) * normal + np.sin(angle) * outside)
         other = means - move[:, None]
         assert np.allclose(np.linalg.norm(other, axis=0), 1)
-        same.append(
-            np.abs(gaussian_hmm.posterior(other, points) - gaussian_hmm.posterior(means, points)).max()
-        )
+        same.append(np.abs(gaussian_hmm.posterior(other, points) - gaussian_hmm.posterior(means, points)).max())
         reflection, _ = gaussian_hmm.householder(means)
         apart.append(min(np.linalg.norm(other - each) for each in (means, reflection @ means)))
         span.append(np.linalg.matrix_rank(np.hstack([means, other]), tol=1e-8) - means.shape[1])
@@ -217,10 +180,7 @@ def _triples(models: Drawn, name: str, size: str, rng: np.random.Generator) -> I
             errors[case].append(max(map(float, hmm.distance(means, transition, found[0], found[1]))))
         candidates = gaussian.recover_from_middle(oracle, d, k, rng)
         errors[2].append(
-            min(
-                max(map(float, hmm.distance(means, transition, each.means, each.transition)))
-                for each in candidates
-            )
+            min(max(map(float, hmm.distance(means, transition, each.means, each.transition))) for each in candidates)
         )
     for case, words in (
         (1, "from its first token, with signs resolved"),
@@ -262,15 +222,10 @@ def _density(models: Drawn, name: str, size: str, rng: np.random.Generator) -> I
 def _printed(rng: np.random.Generator, entry: HmmGaussian) -> Iterator[dict[str, Any]]:
     """Yield rows on printed formulas that do not hold as they stand."""
     d = k = 3
-    means, transition = gaussian_hmm.draw(
-        rng, d, k, power=2, offset=0.02, least_singular=entry.least_singular
-    )
+    means, transition = gaussian_hmm.draw(rng, d, k, power=2, offset=0.02, least_singular=entry.least_singular)
     size = "d = k = 3"
     ones, inverse = np.ones(k), np.linalg.inv(means)
-    note: dict[str, Any] = {
-        "erratum": "selfsup-lemma-7-unit",
-        "source": SOURCE.format("Lemma 7, end of its proof"),
-    }
+    note: dict[str, Any] = {"erratum": "selfsup-lemma-7-unit", "source": SOURCE.format("Lemma 7, end of its proof")}
     printed = ones @ inverse.T @ inverse.T @ ones
     length = np.linalg.norm(inverse.T @ ones)
     yield note | row(
@@ -344,11 +299,7 @@ def _middle(rng: np.random.Generator, entry: HmmGaussian) -> Iterator[dict[str, 
     note: dict[str, Any] = {"erratum": FALSE, "source": shown}
     cases: list[tuple[str, str, Drawn]] = [
         ("two-states", "any two means", [_two_means(rng, entry) for _ in range(entry.draws)]),
-        (
-            "orthonormal",
-            "orthonormal means, entries of T up to 2/k",
-            [_orthonormal(rng) for _ in range(entry.draws)],
-        ),
+        ("orthonormal", "orthonormal means, entries of T up to 2/k", [_orthonormal(rng) for _ in range(entry.draws)]),
     ]
     for name, which, models in cases:
         same, apart, other_tasks = [], [], []

@@ -47,9 +47,7 @@ def check(entry: HmmPairs, key: str, seed: int) -> pl.DataFrame:
 
 def _sums(models: list[tuple[Any, Any]]) -> Iterator[dict[str, Any]]:
     wrong = [
-        np.concatenate(
-            [emission.sum(0) - 1, emission.sum(1) - 0.75, transition.sum(0) - 1, transition.sum(1) - 1]
-        )
+        np.concatenate([emission.sum(0) - 1, emission.sum(1) - 0.75, transition.sum(0) - 1, transition.sum(1) - 1])
         for emission, transition in models
     ]
     yield row(
@@ -142,10 +140,7 @@ def _turn(models: list[tuple[Any, Any]]) -> Iterator[dict[str, Any]]:
         tolerance=1e-5,
     )
     words = "With R = pinv(O~) O of Eq. 2.43 the twin is O {}: largest difference from O~"
-    note: dict[str, Any] = {
-        "erratum": "selfsup-rotation-direction",
-        "source": SOURCE.format("section 2.2.3.2"),
-    }
+    note: dict[str, Any] = {"erratum": "selfsup-rotation-direction", "source": SOURCE.format("section 2.2.3.2")}
     yield note | row(
         "direction-printed",
         words.format("R") + " (printed; it fails)",
@@ -212,9 +207,7 @@ def _statement(models: list[tuple[Any, Any]]) -> Iterator[dict[str, Any]]:
 
 def _rotations(entry: HmmPairs, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Yield rows on twins O G, G' T G of random models, for any row sums of O and any doubly stochastic T."""
-    words = (
-        "Twins O G, G'TG with G orthogonal, G 1 = 1, predict one token alike at every gap: largest difference"
-    )
+    words = "Twins O G, G'TG with G orthogonal, G 1 = 1, predict one token alike at every gap: largest difference"
     gaps = [f"x{far}|x1" for far in range(2, entry.longest_gap + 2)]
     tasks = [*gaps, *("|".join(reversed(task.split("|"))) for task in gaps)]
     source = SOURCE.format("section 2.2.3.2, Claim 2")
@@ -307,18 +300,13 @@ def _powers(entry: HmmPairs) -> Iterator[dict[str, Any]]:
     size = f"a = 1/2, t = {entry.powers[0]} to {entry.powers[-1]}"
     yield part | row("commutes", "G T = T G: largest difference", size, max(commutes), "<=", 1e-14)
     yield part | row("same-power", "(G T)^t = T^t: largest difference", size, max(same), "<=", 1e-13)
-    yield part | row(
-        "power-sums", "Rows and columns of G T sum to 1: largest difference", size, max(sums), "<=", 1e-14
-    )
-    yield part | row(
-        "non-negative", "Entries of G T are not negative: the smallest", size, min(smallest), ">=", -1e-15
-    )
+    yield part | row("power-sums", "Rows and columns of G T sum to 1: largest difference", size, max(sums), "<=", 1e-14)
+    yield part | row("non-negative", "Entries of G T are not negative: the smallest", size, min(smallest), ">=", -1e-15)
     dense = np.linspace(0, 2 * np.pi, 100_001)
     first = np.array([1 + np.cos(dense + np.pi / 3), 1 - np.cos(dense), 1 + np.cos(dense - np.pi / 3)]) / 3
     yield part | row(
         "closed-form",
-        "At a = 1/2 the entries (1 + cos(th +- pi/3))/3 and (1 - cos th)/3 are not negative at any angle: "
-        "the smallest",
+        "At a = 1/2 the entries (1 + cos(th +- pi/3))/3 and (1 - cos th)/3 are not negative at any angle: the smallest",
         f"{len(dense)} angles",
         first.min(),
         ">=",
@@ -384,8 +372,7 @@ def _printed_powers(entry: HmmPairs) -> Iterator[dict[str, Any]]:
     )
     yield note | row(
         "first-power-corrected",
-        "From t = 2 on, as in Claim 1, T~ differs from every relabelling of T: smallest of the "
-        "largest differences",
+        "From t = 2 on, as in Claim 1, T~ differs from every relabelling of T: smallest of the largest differences",
         f"t = {entry.powers[0]} to {entry.powers[-1]}",
         min(hmm.relabelled_distance(hmm.lazy_cycle(0.5), hmm.turned_cycle(0.5, t)[1]) for t in entry.powers),
         ">=",

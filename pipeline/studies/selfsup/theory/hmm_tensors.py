@@ -31,14 +31,7 @@ def check(entry: HmmTensors, key: str, seed: int) -> pl.DataFrame:
         rng = stream(seed, entry.study, key, d, k)
         models = [
             hmm.draw(
-                rng,
-                d,
-                k,
-                concentration=0.5,
-                power=2,
-                offset=0.02,
-                least_singular=entry.least_singular,
-                least_row=0.02,
+                rng, d, k, concentration=0.5, power=2, offset=0.02, least_singular=entry.least_singular, least_row=0.02
             )
             for _ in range(entry.draws)
         ]
@@ -63,9 +56,7 @@ def _predictors(models: Drawn, name: str, size: str) -> Iterator[dict[str, Any]]
             one.append(np.abs(hmm.predictor(emission, transition, task) - _from_joint(law, task)).max())
         for case in hmm.CASES:
             two.append(np.abs(hmm.triple_predictor(emission, transition, case) - hmm.given(law, case)).max())
-    words = (
-        "The predictor is the conditional law that the sum over all hidden paths gives: largest difference"
-    )
+    words = "The predictor is the conditional law that the sum over all hidden paths gives: largest difference"
     part = {"claim": "5", "part": "predictors"}
     source = SOURCE.format("Eq. 2.35, 2.36, 2.39")
     yield part | row(f"one-token-{name}", words, f"{size}, 4 tasks", max(one), "<=", 1e-13, source=source)
@@ -93,10 +84,7 @@ def _from_joint(law: Floats, task: str) -> Floats:
 
 def _kruskal(models: Drawn, name: str, size: str, k: int) -> Iterator[dict[str, Any]]:
     ranks = [
-        tensors.kruskal_rank(part)
-        for model in models
-        for case in hmm.CASES
-        for part in hmm.components(*model, case)
+        tensors.kruskal_rank(part) for model in models for case in hmm.CASES for part in hmm.components(*model, case)
     ]
     yield row(
         f"kruskal-{name}",
@@ -111,9 +99,7 @@ def _kruskal(models: Drawn, name: str, size: str, k: int) -> Iterator[dict[str, 
     )
 
 
-def _recovery(
-    models: Drawn, name: str, size: str, k: int, rng: np.random.Generator
-) -> Iterator[dict[str, Any]]:
+def _recovery(models: Drawn, name: str, size: str, k: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     emissions, transitions = (np.array(part) for part in zip(*models, strict=True))
     part = {"claim": "5", "part": "weights"}
     weighted: dict[int, float] = {}
@@ -184,8 +170,7 @@ def _published(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Yield rows on the published pair, which predictors of two tokens recover and tell apart."""
     first, second = hmm.published(0), hmm.published(1)
     errors = [
-        hmm.distance(*first, *tensors.recover(hmm.triple_predictor(*first, case), 3, case, rng))
-        for case in hmm.CASES
+        hmm.distance(*first, *tensors.recover(hmm.triple_predictor(*first, case), 3, case, rng)) for case in hmm.CASES
     ]
     apart = hmm.distance(*first, *second)
     part = {"claim": "5", "part": "the published pair", "source": SOURCE.format("Theorem 7, Eq. 2.47")}
