@@ -1,0 +1,1 @@
+"""Ising models whose parameters are trained."""

@@ -1,0 +1,52 @@
+"""The claims of the parallel study (chapter section 6; Li 2025, chapter 4). Those from 38 on are our own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.kit import evidence, verdicts
+from pipeline.studies.parallel.claims import tables, theory
+
+if TYPE_CHECKING:
+    from pipeline.kit.results import Results
+
+# Each claim as a reader of the thesis would say it.
+STATEMENTS = {
+    "1": "The more positions are masked, the smaller is the asymptotic error of pseudolikelihood.",
+    "2": "At equal training size the error falls with the number of masked positions, for both targets.",
+    "3": "With enough samples the squared error is what asymptotics say.",
+    "4": "Masking more does not always improve strictly.",
+    "5": "The effect of masking more is one of drawing a single mask for each sample.",
+    "6": "At the truth the second derivatives of the loss are the covariance of its scores.",
+    "7": "Masking more is better, in every direction.",
+    "8": "The error is at most the Poincaré constant of the block dynamics with the same masks times that of the MLE.",
+    "9": "Where masks depend on the data, which mask was drawn must be in the condition.",
+    "10": "k-Gibbs mixes at least k times as fast as 1-Gibbs.",
+    "11": "Entropy decays at the rate that approximate tensorisation gives, which is half of the printed one.",
+    "12": "On strongly ferromagnetic models k-Gibbs reaches the mode, and independent parallel sampling is stuck.",
+    "13": "The larger k, the fewer steps k-Gibbs takes to the larger mode.",
+    "14": "The larger the coupling, the more steps are taken.",
+    "15": "Independent parallel sampling does not reach the larger mode within the budget.",
+    "16": "At strong coupling masks smaller than the clique are stuck as well; masks of its size are not.",
+    "17": "For masks that can hold the clique the time saturates as the coupling grows.",
+    "18": "A Transformer that decodes in parallel can be every product kernel and every deterministic map.",
+    "19": "What a product law loses on a step of k-Gibbs is at least its total correlation.",
+    "20": "On Ising models independent parallel sampling has a stationary law, and it is another than the target.",
+    "21": "Masks that fit strongly coupled blocks are best in the worst direction.",
+    "22": "The joint law is as near as the conditional losses say, up to what samples and masks cost.",
+    "38": "The constant of approximate tensorisation is near the Poincaré constant.",
+    "39": "Pseudolikelihood of Ising models is convex.",
+}
+
+
+def judge(context: Results) -> pl.DataFrame:
+    """Return the claims table (`schemas.claims.Claims`) from the tables and theory rows of the study."""
+    checks = context.theory()
+    gates: list[verdicts.Gate] = []
+    for claim, parts in theory.PARTS.items():
+        gates += evidence.part_gates(checks, claim, parts)
+    gates += tables.gates(context)
+    gates.sort(key=lambda gate: int(gate.claim))
+    return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)

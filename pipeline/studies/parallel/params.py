@@ -1,0 +1,186 @@
+"""What params/parallel/ may say."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from pipeline.params import DatasetEntry, ExperimentEntry, GridRunEntry, Positive, Strict, TheoryEntry
+
+Inside = Annotated[float, Field(gt=0, lt=1)]
+Coupling = Annotated[float, Field(ge=-5, le=20, description="J, each pair counted once")]
+Spins = Annotated[int, Field(ge=2, le=10)]
+Sizes = Annotated[list[Annotated[int, Field(ge=50)]], Field(min_length=2, description="n, samples of a fit, ascending")]
+Repetitions = Annotated[int, Field(ge=2)]
+
+
+def _ascending(name: str, values: list[int] | list[float]) -> None:
+    if sorted(set(values)) != values:
+        raise ValueError(f"{name} must ascend without repeats, got {values}")
+
+
+class Draws(DatasetEntry):
+    """PAR-D2, PAR-D3: samples of a clique of all spins without fields, with one mask of each size for each."""
+
+    J: Coupling
+    N: Literal[4] = Field(description="spins")
+    n: Sizes
+    repetitions: Repetitions = Field(description="samples of each size: the published repetitions")
+
+    @model_validator(mode="after")
+    def _orders(self) -> Self:
+        _ascending("n", self.n)
+        return self
+
+
+class Run(GridRunEntry):
+    """Ising models fitted by gradient descent on full batches: a replica for each sample of the dataset."""
+
+    k: Literal[1, 2, 3, 4] = Field(description="positions that are masked")
+
+    @model_validator(mode="after")
+    def _full_batches(self) -> Self:
+        if self.optimizer != "sgd" or self.batch != 1 or len(self.lr) > 1:
+            raise ValueError("expected optimizer sgd, batch 1 (a whole sample) and one lr")
+        return self
+
+
+class EstimationCheck(TheoryEntry):
+    """Chapter 5.1 to 5.5 and 5.17: asymptotics of pseudolikelihood on random models."""
+
+    module: Literal["estimation"]
+    spins: Annotated[int, Field(ge=3, le=8)]
+    draws: Annotated[int, Field(ge=1, description="random models of each sigma")]
+    sigma: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1)]
+    adaptive_spins: Annotated[int, Field(ge=2, le=4)]
+    adaptive_draws: Annotated[int, Field(ge=1, description="random models with random weights of all masks")]
+    points: Annotated[int, Field(ge=1, description="random parameters at which convexity is asked")]
+
+
+class SamplingCheck(TheoryEntry):
+    """Chapter 5.6, 5.7 and 5.13 to 5.16: chains, entropy, what a parallel decoder can be."""
+
+    module: Literal["sampling"]
+    spins: Annotated[int, Field(ge=3, le=6)]
+    draws: Annotated[int, Field(ge=1, description="random models of each sigma")]
+    sigma: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1)]
+    decays: Annotated[int, Field(ge=10, description="random (q, p_0, t, k) whose C_AT is known")]
+    starts: Annotated[int, Field(ge=2, description="random laws from which C_AT is searched")]
+    decoders: Annotated[
+        list[Annotated[list[Annotated[int, Field(ge=2, le=4)]], Field(min_length=2, max_length=2)]], Field(min_length=1)
+    ] = Field(description="[N, |Omega|] of each construction")
+    compositions: Positive = Field(description="steps of a map that are composed")
+
+
+class CliquesCheck(TheoryEntry):
+    """Chapter 5.8 to 5.12: modes, algebra of the propositions, finite samples."""
+
+    module: Literal["cliques"]
+    models: Annotated[int, Field(ge=2, description="random models under Assumption 4.1.5")]
+    sizes: Annotated[list[Annotated[int, Field(ge=3, le=100)]], Field(min_length=1, description="c of Prop. 4.1.5")]
+    gaps: Annotated[list[Annotated[float, Field(gt=0, le=10)]], Field(min_length=1, description="J_0")]
+    deltas: Annotated[list[Inside], Field(min_length=1)]
+
+
+Theory = Annotated[EstimationCheck | SamplingCheck | CliquesCheck, Field(discriminator="module")]
+
+
+class Masking(ExperimentEntry):
+    """EXP-1 and EXP-2, Figures 4.1 and 4.2: error against sample size, for each number of masked positions."""
+
+    module: Literal["masking"]
+    n: Sizes
+    repetitions: Annotated[int, Field(ge=10, multiple_of=10)] = Field(description="samples of each size")
+    shown: Repetitions = Field(description="repetitions whose fits the tables list, as many as are published")
+
+    @model_validator(mode="after")
+    def _orders(self) -> Self:
+        _ascending("n", self.n)
+        return self
+
+
+class Hitting(ExperimentEntry):
+    """EXP-3, Figure 4.3: steps to R_1."""
+
+    module: Literal["hitting"]
+    N: Spins
+    c: Annotated[int, Field(ge=2, le=10, description="spins of the clique")]
+    h: Annotated[float, Field(description="field on every spin")]
+    J: Annotated[list[Coupling], Field(min_length=2, description="ascending")]
+    budget: Annotated[int, Field(ge=1)] = Field(description="steps after which a run is given up")
+    shown: Repetitions = Field(description="runs that the tables list, as many as are published")
+    runs_gibbs: Repetitions = Field(description="of k-Gibbs, in each cell")
+    runs_independent: Repetitions = Field(description="of independent parallel sampling, in each cell")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _ascending("J", self.J)
+        if self.c > self.N:
+            raise ValueError(f"a clique of {self.c} does not fit {self.N} spins")
+        if max(self.shown, 2) > min(self.runs_gibbs, self.runs_independent):
+            raise ValueError(f"shown {self.shown} is more than the runs of a cell")
+        return self
+
+
+class Separation(Strict):
+    """One cell of Corollary 4.1.1."""
+
+    delta: Inside
+    M: Positive = Field(description="steps of independent parallel sampling")
+
+
+class PropositionsExperiment(ExperimentEntry):
+    """EXP-4: Propositions 4.1.4 and 4.1.5, Corollary 4.1.1."""
+
+    module: Literal["propositions"]
+    reach_c: Annotated[list[Annotated[int, Field(ge=2, le=10)]], Field(min_length=1)]
+    reach_more: Annotated[list[Annotated[int, Field(ge=0, le=10)]], Field(min_length=1, description="N - c")]
+    reach_J0: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
+    reach_h_G: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
+    reach_delta: Annotated[list[Inside], Field(min_length=1)]
+    stuck_c: Annotated[list[Annotated[int, Field(ge=3, le=100)]], Field(min_length=1)]
+    stuck_J0: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
+    stuck_h_G: Annotated[float, Field(gt=0)]
+    stuck_delta: Annotated[list[Inside], Field(min_length=1)]
+    separations: Annotated[list[Separation], Field(min_length=1)]
+    times: Annotated[list[Positive], Field(min_length=1, description="N over c of a separation")]
+    simulated: Annotated[int, Field(ge=0, description="cells of Proposition 4.1.4 that are run as well")]
+    trials: Repetitions = Field(description="runs of each such cell")
+
+
+class Finite(Strict):
+    """EXP-7: Theorem 4.1.4 on two spins."""
+
+    truth: Annotated[float, Field(ge=-1, le=1, description="of the one parameter")]
+    n: Sizes
+    m: Annotated[list[Positive], Field(min_length=1, description="masks of each sample")]
+    delta: Inside
+    eps: Annotated[float, Field(gt=0)]
+    repetitions: Repetitions
+
+
+class DesignExperiment(ExperimentEntry):
+    """EXP-6 and EXP-7: sets of masks, total correlation, finite samples."""
+
+    module: Literal["design"]
+    J_in: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1, description="within a pair")]
+    J_out: Annotated[float, Field(ge=0, le=1, description="between pairs")]
+    couplings: Annotated[list[Coupling], Field(min_length=1, description="J of cliques of four, for correlations")]
+    random: Annotated[int, Field(ge=0, description="random models beside, of each sigma")]
+    sigma: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1)]
+    finite: Finite
+
+
+Experiment = Annotated[Masking | Hitting | PropositionsExperiment | DesignExperiment, Field(discriminator="module")]
+Dataset = Draws
+
+
+class Analysis(Strict):
+    """Settings that all experiments share."""
+
+    confidence: Annotated[float, Field(gt=0.5, lt=1)]
+
+
+class Claims(Strict):
+    """Settings of claims."""

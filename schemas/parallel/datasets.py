@@ -1,0 +1,43 @@
+"""Datasets of the study: samples of Ising models as counts."""
+
+from __future__ import annotations
+
+import pandera.polars as pa
+import polars as pl
+from pandera.api.polars.types import PolarsData
+
+
+class Draws(pa.DataFrameModel):
+    """How often a state came with a mask, in one sample; what did not come has no row."""
+
+    spins: pl.Int8 = pa.Field(ge=2, le=10)
+    J: pl.Float64 = pa.Field(description="coupling of all pairs; there are no fields")
+    n: pl.Int32 = pa.Field(ge=1, description="states of the sample")
+    repetition: pl.Int32 = pa.Field(ge=0)
+    k: pl.Int8 = pa.Field(ge=1, description="masked positions")
+    mask: pl.Int16 = pa.Field(ge=1, description="a bit for each position, the first the most significant")
+    state: pl.Int16 = pa.Field(ge=0, description="a bit for each spin, the first the most significant, +1 as 1")
+    count: pl.Int32 = pa.Field(ge=1)
+
+    class Config:
+        """Exactly these columns, in this order."""
+
+        strict = True
+        ordered = True
+        unique = ["n", "repetition", "k", "mask", "state"]
+
+    @pa.dataframe_check(name="a sample has n states, the same for all sizes of masks, and masks of k positions")
+    def adds_up(cls, data: PolarsData) -> pl.LazyFrame:
+        by_state = pl.col("of_state")
+        frame = data.lazyframe.with_columns(
+            of_state=pl.col("count").sum().over("n", "repetition", "k", "state"),
+            of_sample=pl.col("count").sum().over("n", "repetition", "k"),
+        )
+        group = ("n", "repetition", "state")
+        same = by_state.min().over(group) == by_state.max().over(group)
+        masked = pl.col("mask").bitwise_count_ones() == pl.col("k")
+        inside = pl.col("state") < 2 ** pl.col("spins").cast(pl.Int32)
+        return frame.select((pl.col("of_sample") == pl.col("n")) & masked & inside & same)
+
+
+SCHEMA = Draws

@@ -1,0 +1,259 @@
+"""Result tables of the study (chapter section 8)."""
+
+from __future__ import annotations
+
+import pandera.polars as pa
+import polars as pl
+from pandera.api.polars.types import PolarsData
+
+from schemas.comparisons import Comparisons
+from schemas.results import Result
+
+FULL, J_ONLY, ALLMASK = VARIANTS = ["full", "J_only", "allmask"]
+DESCENT, NEWTON = OPTIMISERS = ["gd", "newton"]
+GIBBS, INDEPENDENT = SAMPLERS = ["kgibbs", "indep"]
+REACH, STUCK, SEPARATION = PROPOSITIONS = ["reach", "stuck", "separation"]
+# Sets of masks of EXP-6: of two pairs, (1, 2) and (3, 4), coupled strongly within
+SINGLES, MISALIGNED, PAIRS, ALIGNED, ALL = SCHEMES = [
+    "singles",
+    "misaligned pairs",
+    "all pairs",
+    "aligned pairs",
+    "all",
+]
+COUPLED, PRODUCT = FINITE = ["coupled", "product"]
+
+
+class Asymptotics(Result):
+    """What pseudolikelihood with a scheme of masks can estimate, and how fast the matching block dynamics mix."""
+
+    dist_id: pl.String
+    scheme_id: pl.String
+    variant: pl.String = pa.Field(isin=VARIANTS, description="all parameters, couplings alone, all masks averaged")
+    N: pl.Int32 = pa.Field(ge=1)
+    J: pl.Float64 = pa.Field(description="coupling; of two pairs, that within; of random models, sigma")
+    d: pl.Int32 = pa.Field(ge=1, description="parameters that are fitted")
+    k: pl.Int32 = pa.Field(ge=1, nullable=True, description="masked positions; null where masks differ in size")
+    tr_gamma: pl.Float64 = pa.Field(gt=0, description="trace of the asymptotic covariance")
+    tr_fisher_inv: pl.Float64 = pa.Field(gt=0)
+    gap: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, description="of the matching block dynamics")
+    C: pl.Float64 = pa.Field(ge=1 - 1e-9, description="Poincare constant, 1/gap")
+    min_eig_bound: pl.Float64 = pa.Field(
+        ge=-1e-8, nullable=True, description="smallest eigenvalue of C I^-1 - Gamma; null for averaged masks"
+    )
+    worst_ratio: pl.Float64 = pa.Field(ge=1 - 1e-9, description="largest eigenvalue of Gamma I")
+    tightness: pl.Float64 = pa.Field(
+        gt=0, le=1 + 1e-8, nullable=True, description="worst_ratio over C; null for averaged masks"
+    )
+
+    class Config:
+        """One row per law, scheme and variant."""
+
+        unique = ["dist_id", "scheme_id", "variant"]
+
+
+class Fit(Result):
+    """One fit of the repetitions that figures show."""
+
+    dist_id: pl.String
+    J: pl.Float64
+    k: pl.Int32 = pa.Field(ge=1, description="masked positions")
+    variant: pl.String = pa.Field(isin=VARIANTS)
+    n: pl.Int32 = pa.Field(ge=1)
+    rep: pl.Int32 = pa.Field(ge=0)
+    optimiser: pl.String = pa.Field(isin=OPTIMISERS, description="gd: the trained run, single precision")
+    sq_err_sum: pl.Float64 = pa.Field(ge=0, description="squared error, summed over parameters")
+    sq_err_mean: pl.Float64 = pa.Field(ge=0, description="squared error, averaged over parameters")
+    grad_inf: pl.Float64 = pa.Field(ge=0, description="largest entry of the gradient, in double precision")
+    iters: pl.Int32 = pa.Field(ge=0)
+    converged: pl.Boolean
+    apart: pl.Float64 = pa.Field(
+        ge=0, nullable=True, description="of gd: largest distance of a parameter from Newton's on the same sample"
+    )
+
+    class Config:
+        """One row per fit."""
+
+        unique = ["dist_id", "k", "variant", "n", "rep", "optimiser"]
+
+
+class Cell(Result):
+    """Squared errors of all repetitions of a sample size, by Newton's method."""
+
+    dist_id: pl.String
+    J: pl.Float64
+    k: pl.Int32 = pa.Field(ge=1)
+    variant: pl.String = pa.Field(isin=VARIANTS)
+    n: pl.Int32 = pa.Field(ge=1)
+    repetitions: pl.Int32 = pa.Field(ge=2)
+    mse: pl.Float64 = pa.Field(ge=0, description="mean squared error, summed over parameters")
+    sd: pl.Float64 = pa.Field(ge=0, description="of the squared error, over repetitions")
+    tr_gamma: pl.Float64 = pa.Field(gt=0)
+    n_mse_ratio: pl.Float64 = pa.Field(ge=0, description="n mse over tr_gamma")
+    whitened: pl.Float64 = pa.Field(ge=0, description="mean of n e' Gamma^-1 e over d; e the error")
+    converged: pl.Int32 = pa.Field(ge=0, description="fits that converged")
+
+    class Config:
+        """One row per cell."""
+
+        unique = ["dist_id", "k", "variant", "n"]
+
+
+class HitExact(Result):
+    """Steps to R_1 by the lumped chain."""
+
+    sampler: pl.String = pa.Field(isin=SAMPLERS)
+    k: pl.Int32 = pa.Field(ge=0, description="masked positions; 0 for independent parallel sampling")
+    J: pl.Float64
+    N: pl.Int32 = pa.Field(ge=1)
+    c: pl.Int32 = pa.Field(ge=1)
+    h: pl.Float64
+    budget: pl.Int32 = pa.Field(ge=1)
+    mean_censored: pl.Float64 = pa.Field(ge=1 - 1e-9, description="E[min(T, budget)]")
+    sd: pl.Float64 = pa.Field(ge=0)
+    miss_prob: pl.Float64 = pa.Field(ge=-1e-12, le=1 + 1e-12, description="not there within the budget")
+    large_J_limit: pl.Float64 = pa.Field(ge=1, nullable=True, description="C(N,k) / C(N-c,k-c); null for k < c")
+
+    class Config:
+        """One row per cell."""
+
+        unique = ["sampler", "k", "J"]
+
+
+class HitSim(Result):
+    """Steps to R_1 of the runs that the figure shows."""
+
+    sampler: pl.String = pa.Field(isin=SAMPLERS)
+    k: pl.Int32 = pa.Field(ge=0)
+    J: pl.Float64
+    rep: pl.Int32 = pa.Field(ge=0)
+    steps: pl.Int32 = pa.Field(ge=1)
+    censored: pl.Boolean = pa.Field(description="not there within the budget; steps is the budget then")
+
+    class Config:
+        """One row per run."""
+
+        unique = ["sampler", "k", "J", "rep"]
+
+
+class HitCell(Result):
+    """Steps to R_1 of all runs of a cell."""
+
+    sampler: pl.String = pa.Field(isin=SAMPLERS)
+    k: pl.Int32 = pa.Field(ge=0)
+    J: pl.Float64
+    runs: pl.Int32 = pa.Field(ge=2)
+    mean: pl.Float64 = pa.Field(ge=1, description="of min(T, budget)")
+    se: pl.Float64 = pa.Field(ge=0, description="of the mean, by the exact standard deviation")
+    reached: pl.Int32 = pa.Field(ge=0, description="runs that came to R_1")
+    exact: pl.Float64 = pa.Field(ge=1 - 1e-9)
+    off: pl.Float64 = pa.Field(ge=0, description="distance from exact over max(4 se, 1 step)")
+
+    class Config:
+        """One row per cell."""
+
+        unique = ["sampler", "k", "J"]
+
+
+class Proposition(Result):
+    """One setting of Proposition 4.1.4 (reach), 4.1.5 (stuck) or Corollary 4.1.1 (separation)."""
+
+    check_id: pl.String = pa.Field(isin=PROPOSITIONS)
+    cell: pl.Int32 = pa.Field(ge=0)
+    c: pl.Int32 = pa.Field(ge=2)
+    N: pl.Int32 = pa.Field(ge=2)
+    k: pl.Int32 = pa.Field(ge=0, description="0 where no k enters")
+    J0: pl.Float64 = pa.Field(gt=0)
+    h_G: pl.Float64 = pa.Field(gt=0)
+    delta: pl.Float64 = pa.Field(gt=0, lt=1)
+    M: pl.Int32 = pa.Field(ge=0, description="of a separation, steps of the slow sampler; else 0")
+    rate: pl.Float64 = pa.Field(nullable=True, description="c_R1 or c_stuck; null where r <= 0")
+    T: pl.Int64 = pa.Field(ge=0, description="steps that the proposition speaks of")
+    exact_T: pl.Float64 = pa.Field(
+        ge=0, nullable=True, description="of reach, fewest steps that do; of stuck, most; from the worst start"
+    )
+    exact_prob: pl.Float64 = pa.Field(ge=-1e-9, le=1 + 1e-9, description="of the good event, from the worst start")
+    bound_prob: pl.Float64 = pa.Field(ge=0, le=1)
+    one_step: pl.Float64 = pa.Field(
+        ge=0, le=1, nullable=True, description="of one step: into R_1 (reach, separation), from the worst start"
+    )
+    margin: pl.Float64 = pa.Field(description="exact_prob - bound_prob")
+    applicable: pl.Boolean = pa.Field(
+        description="the proposition says something: T >= 1, and r > 0 where it needs that"
+    )
+    passed: pl.Boolean
+    mc_prob: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="share of runs with the good event")
+    mc_runs: pl.Int32 = pa.Field(ge=1, nullable=True)
+
+    class Config:
+        """One row per cell."""
+
+        unique = ["check_id", "cell"]
+
+    @pa.dataframe_check(name="passed follows from the probabilities")
+    def follows(cls, data: PolarsData) -> pl.LazyFrame:
+        holds = pl.col("exact_prob") >= pl.col("bound_prob") - 1e-12
+        return data.lazyframe.select(pl.col("passed") == (holds | ~pl.col("applicable")))
+
+
+class Correlation(Result):
+    """What a product law loses on rows of k-Gibbs: total correlation."""
+
+    dist_id: pl.String
+    J: pl.Float64
+    k: pl.Int32 = pa.Field(ge=1)
+    tc_nats: pl.Float64 = pa.Field(ge=-1e-12, description="mean over rows under the stationary law")
+    tc_most: pl.Float64 = pa.Field(ge=-1e-12, description="largest of a row")
+    tv_prod: pl.Float64 = pa.Field(ge=0, le=1, description="mean distance from the product of marginals")
+    indep_kl: pl.Float64 = pa.Field(ge=-1e-12, description="mean divergence from independent parallel sampling's row")
+    modes: pl.Float64 = pa.Field(ge=0, le=1, description="mass of both modes under the target")
+    modes_prod: pl.Float64 = pa.Field(ge=0, le=1, description="mass of both under the product of its marginals")
+
+    class Config:
+        """One row per law and k."""
+
+        unique = ["dist_id", "k"]
+
+
+class FiniteSample(Result):
+    """Theorem 4.1.4 on two spins: a fit, its distance from the truth, and both forms of the bound."""
+
+    family: pl.String = pa.Field(isin=FINITE)
+    N: pl.Int32 = pa.Field(ge=2)
+    k: pl.Int32 = pa.Field(ge=1)
+    n: pl.Int64 = pa.Field(ge=1)
+    m: pl.Int64 = pa.Field(ge=1, description="masks of each sample")
+    rep: pl.Int32 = pa.Field(ge=0)
+    tv: pl.Float64 = pa.Field(ge=0, le=1)
+    loss_nll: pl.Float64 = pa.Field(ge=0)
+    loss_kl: pl.Float64 = pa.Field(
+        description="less the sample's conditional entropy; masks drawn, so near 0 of any sign"
+    )
+    C_AT: pl.Float64 = pa.Field(ge=1)
+    beta: pl.Float64 = pa.Field(gt=0, lt=1)
+    C_eps: pl.Int32 = pa.Field(ge=1)
+    term_mask: pl.Float64 = pa.Field(ge=0)
+    term_sample: pl.Float64 = pa.Field(ge=0)
+    term_emp: pl.Float64 = pa.Field(ge=0)
+    bound_nll: pl.Float64 = pa.Field(ge=0)
+    bound_kl: pl.Float64 = pa.Field(ge=0)
+    violated: pl.Boolean = pa.Field(description="tv above one of the bounds")
+
+    class Config:
+        """One row per fit."""
+
+        unique = ["family", "n", "m", "rep"]
+
+
+SCHEMAS = {
+    "par_asymp": Asymptotics,
+    "par_mple_fit": Fit,
+    "par_mple_cell": Cell,
+    "par_hit_exact": HitExact,
+    "par_hit_sim": HitSim,
+    "par_hit_cell": HitCell,
+    "par_prop_cell": Proposition,
+    "par_tc": Correlation,
+    "par_finite_sample": FiniteSample,
+    "comparisons": Comparisons,
+}

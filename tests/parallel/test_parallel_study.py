@@ -1,0 +1,19 @@
+"""The study parallel at smoke scale, from its parameters to its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+from workspace import Workspace
+
+
+def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
+    data = smoke_of("parallel").path / "data"
+    claims = pl.read_parquet(data / "claims/parallel/claims.parquet")
+    assert {str(claim) for claim in (*range(1, 23), 38, 39)} == set(claims["claim"])
+    theory = [pl.read_parquet(file) for file in sorted((data / "theory/parallel").glob("*.parquet"))]
+    assert len(theory) == 3 and pl.concat(theory)["passed"].all()
+    fits = pl.read_parquet(data / "tables/parallel/parallel-masking/par_mple_fit.parquet")
+    assert set(fits["optimiser"]) == {"gd", "newton"}
+    assert (data / "report/study/parallel.html").is_file()
