@@ -30,7 +30,7 @@ PANELS = {"kl": ("KL(p* | p)", -1.0), "l1": ("L1 error", -0.5), "exc": ("excess 
 
 
 def kernel_errors(context: Results) -> Figure:
-    """F-S1: KL, L1 error and excess risk against the number of pairs, by law of noise."""
+    """KL, L1 error and excess risk against the number of pairs, by law of noise."""
     fits = context.table("sde_fit").filter(d=1)
     data = quartiles(fits, ["q_id", "m"], list(PANELS))
     sizes = sorted(set(data["m"].to_list()))
@@ -72,7 +72,7 @@ def kernel_errors(context: Results) -> Figure:
 
 
 def noise(context: Results) -> Figure:
-    """F-S2: KL and excess risk at the largest number of pairs, against the shift of the noise and KL(p* | q)."""
+    """KL and excess risk at the largest number of pairs, against the shift of the noise and KL(p* | q)."""
     fits = context.table("sde_fit").filter(d=1)
     largest = fits.filter(m=fits["m"].max())
     data = quartiles(largest, ["q_id", "q_kind", "mu_q", "sd_q", "kl_star_q"], ["kl", "exc"])
@@ -116,7 +116,7 @@ def noise(context: Results) -> Figure:
 
 
 def kernels(context: Results) -> Figure:
-    """F-S3: the true kernel, and those recovered with the closest and with the farthest of shifted laws of noise."""
+    """The true kernel, and those recovered with the closest and with the farthest of shifted laws of noise."""
     table = context.table("sde_kernel_ref")
     farthest = f"N({SHIFTS[-1]}, 1)"
     wanted = [

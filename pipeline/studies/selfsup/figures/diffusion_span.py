@@ -41,7 +41,7 @@ def _shape(field: str, title: str, values: list[str]) -> alt.Shape:
 
 
 def span(context: Results) -> Figure:
-    """F-S4: errors of drift and kernel against the interval of observations, at equal time spans."""
+    """Errors of drift and kernel against the interval of observations, at equal time spans."""
     fits = context.table("sde_fit")
     data = quartiles(fits, ["T", "eta", "m"], list(PANELS)).with_columns(
         pl.format("{}", pl.col("T").cast(pl.Int64)).alias("span")
@@ -94,7 +94,7 @@ def span(context: Results) -> Figure:
 
 
 def gap(context: Results) -> Figure:
-    """F-S5: the generalisation gap against the time span by interval, and the quotient of the widest and finest."""
+    """The generalisation gap against the time span by interval, and the quotient of the widest and finest."""
     table = context.table("sde_gap")
     data = (
         table.group_by("eta", "T", "m")
