@@ -35,6 +35,9 @@ import scale  # noqa: E402
 from pipeline import params  # noqa: E402
 from pipeline.kit.streams import stream  # noqa: E402
 from pipeline.languages import dyck, exponential_families  # noqa: E402
+from pipeline.models.llama import decoder as llama  # noqa: E402
+from pipeline.models.llama import decoding as llama_decoding  # noqa: E402
+from pipeline.models.llama.verifiers import Trained  # noqa: E402
 from pipeline.models.transformer import decoder as transformer  # noqa: E402
 from pipeline.studies.dyck import datasets, runs  # noqa: E402
 from pipeline.studies.dyck.exact import pruning  # noqa: E402
@@ -87,6 +90,104 @@ def _timed(
                 times[name].append(time.perf_counter() - started)
                 results[name].append(result)
     return times, results
+
+
+# --- decoding --------------------------------------------------------------------------------------------
+
+PROMPTS, PROMPT, WRITTEN = 128, 16, 64  # rows, tokens that they have, tokens that are written
+
+
+def decoding() -> list[Row]:
+    """Compare the batched decoder with one prompt at a time on the same cache, plainly and by Algorithm 1, and with
+    `generate` of transformers on the same weights."""
+    spec = llama.Spec(layers=3, heads=4, width=64, inner=128, symbols=8)
+    weights = llama.initial(spec, np.random.default_rng(0))
+    params_ = {name: torch.from_numpy(10 * value[None]).float() for name, value in weights.items()}
+    rng = np.random.default_rng(1)
+    ids = torch.from_numpy(rng.integers(0, 8, (1, PROMPTS, PROMPT)))
+    limit = PROMPT + WRITTEN
+    greedy = llama_decoding.Plan(-1, temperature=0.0)
+    backtracking = llama_decoding.Plan(-1, quota=4, stride=4, threshold=0.5)
+    verifier = Trained(3, [(torch.from_numpy(rng.normal(size=(1, 64, 2))).float(), torch.zeros(1, 2))])
+    draws = torch.from_numpy(rng.random((1, PROMPTS, backtracking.calls(WRITTEN))))
+
+    def written(plan: llama_decoding.Plan, rows: slice) -> torch.Tensor:
+        prompts = ids[:, rows]
+        lengths = torch.full(prompts.shape[:2], PROMPT)
+        judge = verifier if plan.quota else None
+        with torch.no_grad():
+            oracle = llama_decoding.Cached(spec, params_, limit)
+            made, _ = llama_decoding.decode(oracle, plan, prompts, lengths, lengths + WRITTEN, draws[:, rows], judge)
+        return made.tokens
+
+    few = 8  # prompts that are completed one by one: their rate is that of all
+
+    def one_by_one(plan: llama_decoding.Plan) -> Callable[[int], int]:
+        def run(_: int) -> int:
+            for row in range(few):
+                written(plan, slice(row, row + 1))
+            return few * WRITTEN
+
+        return run
+
+    def together(plan: llama_decoding.Plan) -> Callable[[int], int]:
+        return lambda _: written(plan, slice(None)).shape[1] * WRITTEN
+
+    rows = []
+    for what, plan in (("greedy", greedy), ("Algorithm 1", backtracking)):
+        found = rates({"ours": together(plan), "plain": one_by_one(plan)}, 5)
+        name = f"decoding, {what}, {PROMPTS} prompts against one by one, tokens/s"
+        rows.append(_decoded(name, found, 10))
+    generate = plain_generate(spec, params_)
+    assert torch.equal(generate(ids[0]), written(greedy, slice(None))[0])
+    found = rates({"ours": together(greedy), "plain": lambda _: generate(ids[0]).shape[0] * WRITTEN}, 5)
+    return [*rows, _decoded(f"decoding, greedy, {PROMPTS} prompts against transformers, tokens/s", found, 1)]
+
+
+def _decoded(what: str, found: dict[str, float], target: float) -> Row:
+    ours, plain = found["ours"], found["plain"]
+    return Row(what, f"{ours / 1e3:.1f} k", f"{plain / 1e3:.1f} k", ours / plain, target)
+
+
+def plain_generate(spec: llama.Spec, params_: dict[str, torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return transformers' greedy generation by a Llama with the same weights."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=spec.symbols, hidden_size=spec.width, intermediate_size=spec.inner, num_hidden_layers=spec.layers,
+        num_attention_heads=spec.heads, rms_norm_eps=llama.EPS, bos_token_id=None, eos_token_id=None, pad_token_id=0,
+        tie_word_embeddings=False, max_position_embeddings=PROMPT + WRITTEN,
+    )  # fmt: skip
+    model = LlamaForCausalLM(config).eval()
+    own = {name: value[0] for name, value in params_.items()}
+    state = {"model.embed_tokens.weight": own["embed.W"], "model.norm.weight": own["ln.w"]}
+    state["lm_head.weight"] = own["head.W"].T
+    for layer in range(spec.layers):
+        at, there = f"blocks.{layer}", f"model.layers.{layer}"
+        projections = zip("qkv", own[f"{at}.attn.W_QKV"].chunk(3, -1), strict=True)
+        state |= {f"{there}.self_attn.{name}_proj.weight": part.T for name, part in projections}
+        gate, up = own[f"{at}.mlp.W_in"].chunk(2, -1)
+        state |= {
+            f"{there}.self_attn.o_proj.weight": own[f"{at}.attn.W_O"].T,
+            f"{there}.mlp.gate_proj.weight": gate.T,
+            f"{there}.mlp.up_proj.weight": up.T,
+            f"{there}.mlp.down_proj.weight": own[f"{at}.mlp.W_out"].T,
+            f"{there}.input_layernorm.weight": own[f"{at}.ln1.w"],
+            f"{there}.post_attention_layernorm.weight": own[f"{at}.ln2.w"],
+        }
+    model.load_state_dict(state)
+
+    def generate(ids: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return model.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=WRITTEN,
+                min_new_tokens=WRITTEN,
+                do_sample=False,
+            )
+
+    return generate
 
 
 # --- sampling --------------------------------------------------------------------------------------------
@@ -159,18 +260,9 @@ def plain_gpt2(job: jobs.TrainingJob) -> Callable[[int], None]:
     ids, lengths, targets = (job.objective.data[name][0] for name in ("ids", "lengths", "targets"))
     length = ids.shape[-1]
     config = GPT2Config(
-        vocab_size=5,
-        n_positions=length,
-        n_embd=50,
-        n_layer=2,
-        n_head=1,
-        n_inner=50,
-        resid_pdrop=0,
-        embd_pdrop=0,
-        attn_pdrop=0,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
+        vocab_size=5, n_positions=length, n_embd=50, n_layer=2, n_head=1, n_inner=50,
+        resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
     model = GPT2LMHeadModel(config).train()
     adam = torch.optim.Adam(model.parameters(), lr=3e-3)
 
@@ -247,12 +339,9 @@ def training(folder: Path) -> list[Row]:
 
 
 FRESH = {  # runs of the flip-flop study, whose data are drawn anew at every step
-    "flipflop-base": "the canonical decoder",
-    "flipflop-mixture": "a mixture of three languages",
-    "flipflop-lstm": "the LSTM",
-    "flipflop-linear-plain": "the automaton",
-    "flipflop-standin-32": "stories",
-}
+    "flipflop-base": "the canonical decoder", "flipflop-mixture": "a mixture of three languages",
+    "flipflop-lstm": "the LSTM", "flipflop-linear-plain": "the automaton", "flipflop-standin-32": "stories",
+}  # fmt: skip
 SMALL_BATCHES = ("flipflop-standin-32",)  # at quick, where 8 stories make a step; the paper scale has 32
 FRESH_AT_MOST = 0.05
 
@@ -293,12 +382,9 @@ def fresh(folder: Path, scale: str = "quick", runs: Iterable[str] = FRESH, block
         rows.append(
             Row(
                 f"fresh data of {FRESH[run]}, {models}, share of a step (at most {FRESH_AT_MOST:.0%})",
-                f"{np.median(parts[1:]):.1%}",
-                "",
-                None,
-                None,
+                f"{np.median(parts[1:]):.1%}", "", None, None,
             )
-        )
+        )  # fmt: skip
     return rows
 
 
@@ -418,14 +504,9 @@ def population() -> list[Row]:
 
     def walk(rows: slice) -> np.ndarray:
         return log_ratio.descend(
-            log_ratio.mean_problem(log_ratio.NCE, means[rows]),
-            log_ratio.normalised_step,
-            0 * optimum[rows],
-            optimum[rows],
-            eta[rows],
-            np.zeros((len(means[rows]), 1)),
-            caps,
-        ).final
+            log_ratio.mean_problem(log_ratio.NCE, means[rows]), log_ratio.normalised_step, 0 * optimum[rows],
+            optimum[rows], eta[rows], np.zeros((len(means[rows]), 1)), caps,
+        ).final  # fmt: skip
 
     def plain(_: int = 0) -> list[float]:
         return [quadrature_path(mean, rate, caps) for mean, rate in zip(means, eta, strict=True)]
@@ -506,7 +587,7 @@ def main(
         rows = sampling() + training(Path(folder)) + fresh(Path(folder))
         rows += fresh(Path(folder), "paper", SMALL_BATCHES) + evaluation()
         rows += prune_parent(n=24, layers=2)
-        rows += sampled() + population()
+        rows += sampled() + population() + decoding()
         if quick:
             rows += end_to_end(Path(folder))
     text = render(rows) + "\n" + ENGINES + "\n\n" + scale.table(scale.measure()) + "\n"

@@ -1,0 +1,1 @@
+"""Decoders of the Llama shape, and how text is drawn from them."""

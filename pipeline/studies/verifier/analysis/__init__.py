@@ -1,0 +1,1 @@
+"""Analyses of the study, a module for each experiment."""

@@ -1,0 +1,349 @@
+"""The analogues on documents of test cases of Tables 3.6, 3.9 to 3.13, 3.15 and 3.17 (Li 2025, section 3.2.2).
+
+They are no numbers of CodeLlama. All decoders meet the same chances: call c of a completion draws the same number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+
+from pipeline.kit.comparisons import Measurements
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import one_thread, stream
+from pipeline.languages import test_cases as language
+from pipeline.models.llama import verifiers
+from pipeline.models.llama.decoding import ARGMAX, SAMPLE, Plan, Verifier
+from pipeline.studies.verifier import comparisons as declared
+from pipeline.studies.verifier.measures import cases, classifiers
+from pipeline.studies.verifier.measures.cases import CaseModels, Completed, Score
+from pipeline.studies.verifier.names import (
+    CASE_MODELS,
+    CASES,
+    GROUND_TRUTH,
+    NAMES,
+    NONE,
+    RANDOM,
+    RESERVED,
+    TRAINED,
+    TRAINING,
+)
+
+SAMPLES = 2  # completions of a prompt that are listed
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A decoder. A trained verifier learned from the state of ``layer`` and is shown that of ``read``: the same, but in
+    the ablation of a mismatch; ``depth`` counts its linear layers."""
+
+    top_p: float
+    temperature: float
+    verifier: str = NONE
+    threshold: float = 0.0
+    quota: int = 0
+    stride: int = 0
+    refill: str = ""
+    layer: int = -1
+    depth: int = 0
+    read: int = -1
+    candidates: int = 0
+    reserved: bool = False
+
+
+def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+    """Return the metrics of every decoder and run, how they grow with queries, how good verifiers are, and samples."""
+    with one_thread():
+        experiment = Experiment(context)
+        experiment.train()
+        experiment.decode()
+    frames = experiment.frames()
+    return frames | {"comparisons": compared(context, frames)}
+
+
+class Experiment:
+    """The models, their verifiers, and what came of their completions."""
+
+    def __init__(self, context: Inputs) -> None:
+        self.context, self.entry = context, context.entry
+        model, header = context.model(CASE_MODELS), context.run_header(CASE_MODELS)
+        self.models = CaseModels(model.spec, model.params, int(header["entry"]["corpus"]["cases"]))
+        self.last = self.models.spec.layers
+        sets = context.dataset(CASES)
+        self.prompts = {which: sets.filter(set=which)["tokens"].to_list() for which in (NAMES, RESERVED, TRAINING)}
+        longest = self.entry.budget + max(self.entry.quota, self.entry.further_quota) * max(
+            self.entry.stride, self.entry.further_stride
+        )
+        self.calls = longest
+        self.trained: dict[tuple[int, int, bool], verifiers.Trained] = {}
+        self.quality: list[dict[str, Any]] = []
+        self.rows: list[dict[str, Any]] = []
+        self.cumulative: list[dict[str, Any]] = []
+        self.samples: list[dict[str, Any]] = []
+
+    def train(self) -> None:
+        """Train verifiers of every layer, depth and kind on completions of prompts for names of their own."""
+        done = self._complete(
+            Plan(language.END), TRAINING, self.entry.verifier_repetitions, "verifiers", self.entry.budget
+        )
+        wanted = [(self.last, 1, False), (self.last, 1, True)]
+        wanted += [(layer, 1, False) for layer in self.entry.layers if layer != self.last]
+        wanted += [(self.last, depth, False) for depth in self.entry.depths]
+        for layer, depth, blocks in wanted:
+            fits = []
+            for replica in range(self.models.count):
+                names = (self.context.study, "verifier", CASES, replica, str(blocks))
+                rng = stream(self.context.seed, *names, "samples")
+                tokens, lengths, right = cases.samples(self.models, done, replica, rng, blocks)
+                features = cases.states(self.models, replica, layer, tokens, lengths)
+                settings = self.context.settings.verifier.model_copy(update={"splits": 1, "share": 0.9})
+                fit = classifiers.fit(settings, features, right, names, self.context.seed, depth)
+                fits.append(fit.weights)
+                self.quality.append(
+                    {
+                        "replica": replica,
+                        "layer": layer,
+                        "depth": depth,
+                        "block": blocks,
+                        "n_train": fit.n_train,
+                        "n_validation": fit.n_validation,
+                        "right": right.mean(),
+                        "validation": fit.validation[0],
+                    }
+                )
+            self.trained[layer, depth, blocks] = verifiers.Trained(
+                layer,
+                [
+                    (torch.cat([own[n][0] for own in fits]), torch.cat([own[n][1] for own in fits]))
+                    for n in range(depth)
+                ],
+            )
+
+    def arms(self) -> Iterator[Arm]:
+        """Yield every decoder."""
+        entry, main = self.entry, Arm(*self.entry.main)
+        careful, bold = entry.thresholds
+        yield Arm(0.0, 1.0)
+        grid = [(top_p, temperature) for top_p in entry.top_p for temperature in entry.temperatures]
+        listed = [(top_p, temperature) for top_p, temperature in entry.settings]
+        for top_p, temperature in dict.fromkeys([*grid, *listed]):
+            yield Arm(top_p, temperature)
+        ours: dict[str, Any] = {
+            "verifier": TRAINED,
+            "quota": entry.quota,
+            "stride": entry.stride,
+            "refill": ARGMAX,
+            "layer": self.last,
+            "depth": 1,
+            "read": self.last,
+        }
+        for top_p, temperature in listed:
+            for threshold in (careful, bold):
+                yield Arm(top_p, temperature, threshold=threshold, **ours)
+        first = replace(main, threshold=careful, **ours)
+        for threshold in (careful, bold):
+            yield replace(first, threshold=threshold, refill=SAMPLE)
+            yield replace(first, threshold=threshold, reserved=True)
+        yield replace(main, reserved=True)
+        blind: dict[str, Any] = {"layer": -1, "depth": 0, "read": -1}
+        for quota in (entry.quota, entry.further_quota):
+            yield replace(first, verifier=GROUND_TRUTH, quota=quota, **blind)
+        yield replace(first, quota=entry.further_quota)
+        yield replace(first, stride=entry.further_stride)
+        yield replace(first, verifier=RANDOM, **blind)
+        for layer in entry.layers:
+            if layer != self.last:
+                yield replace(first, layer=layer, read=layer)
+                yield replace(first, layer=layer, read=self.last)
+        for depth in entry.depths:
+            yield replace(first, depth=depth)
+        for candidates in entry.candidates:
+            yield replace(main, verifier=TRAINED, layer=self.last, depth=1, read=self.last, candidates=candidates)
+
+    def decode(self) -> None:
+        """Complete the prompts by every decoder."""
+        repetitions = self.entry.repetitions * self.entry.parts
+        for number, arm in enumerate(dict.fromkeys(self.arms())):
+            plan = Plan(language.END, arm.temperature, arm.top_p)
+            verifier = self._verifier(arm)
+            if arm.quota:
+                plan = replace(plan, quota=arm.quota, stride=arm.stride, refill=arm.refill, threshold=arm.threshold)
+            which = RESERVED if arm.reserved else NAMES
+            done = self._complete(plan, which, repetitions, which, self.calls, verifier, arm.candidates)
+            for replica in range(self.models.count):
+                for run in range(self.entry.parts):
+                    self._keep(
+                        arm, number, replica, run, cases.score(self.models, done, replica, self.entry.parts, run)
+                    )
+            if arm == replace(Arm(*self.entry.main), reserved=arm.reserved):
+                self._list(done, arm.reserved)
+
+    def _verifier(self, arm: Arm) -> Verifier | None:
+        if arm.verifier == GROUND_TRUTH:
+            return cases.ground_truth(self.models.cases)
+        if arm.verifier == RANDOM:
+            return verifiers.Guessing()
+        if arm.verifier == NONE:
+            return None
+        return replace(self.trained[arm.layer, arm.depth, arm.candidates > 0], layer=arm.read)
+
+    def _complete(
+        self,
+        plan: Plan,
+        which: str,
+        repetitions: int,
+        purpose: str,
+        calls: int,
+        verifier: Verifier | None = None,
+        candidates: int = 0,
+    ) -> Completed:
+        rng = stream(self.context.seed, self.context.study, self.context.experiment, purpose)
+        return cases.complete(
+            self.models, plan, self.prompts[which], self.entry.budget, repetitions, rng, calls, verifier, candidates
+        )
+
+    def _keep(self, arm: Arm, number: int, replica: int, run: int, found: Score) -> None:
+        key = {"config": number, "replica": replica, "run": run}
+        self.rows.append(
+            key
+            | {"source": "syn_tc"}
+            | {name: getattr(arm, name) for name in arm.__dataclass_fields__}
+            | {
+                "requested": found.requested,
+                "distinct": found.distinct,
+                "accuracy": found.accuracy,
+                "calls": found.calls,
+                "erased": found.erased,
+                "generated": found.generated,
+                "right": found.right,
+                "backtracks": found.backtracks,
+            }
+        )
+        self.cumulative += [
+            key | {"completion": n, "calls": calls, "distinct": distinct}
+            for n, (calls, distinct) in enumerate(found.cumulative)
+        ]
+
+    def _list(self, done: Completed, reserved: bool) -> None:
+        """Keep the first completions of two prompts by the first model (Tables 3.7, 3.8 and 3.14)."""
+        for prompt in range(2):
+            for n in range(min(SAMPLES, done.repetitions)):
+                row = prompt * done.repetitions + n
+                start, written = int(done.prompts[0, row]), done.written(0, row)
+                name = cases.name_of(done.tokens[0, row, :start])
+                at = language.first_error(name, self.models.cases, written)
+                self.samples.append(
+                    {
+                        "reserved": reserved,
+                        "name": name,
+                        "completion": n,
+                        "prompt": language.text(done.tokens[0, row, :start].tolist()),
+                        "written": language.text(written if at < 0 else written[:at]),
+                        "from_its_first_error": "" if at < 0 else language.text(written[at:]),
+                    }
+                )
+
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """Return the tables but the comparisons."""
+        size = sum(int(value[0].numel()) for name, value in self.models.params.items() if "." in name)
+        curves = self.context.curves(CASE_MODELS)
+        ends = curves.filter(pl.col("step") == pl.col("step").max()).sort("replica")
+        model_card = ends.select("replica", "loss_held", parameters=pl.lit(size))
+        return {
+            "code_models": model_card,
+            "code_runs": pl.DataFrame(self.rows),
+            "code_cumulative": pl.DataFrame(self.cumulative),
+            "code_verifiers": pl.DataFrame(self.quality),
+            "code_samples": pl.DataFrame(self.samples),
+        }
+
+
+def compared(context: Inputs, frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return the comparisons of the experiment: of each model the mean over its runs."""
+    entry, found = context.entry, Measurements(context)
+    means = (
+        frames["code_runs"]
+        .group_by("replica", "config", maintain_order=True)
+        .agg(
+            pl.col(
+                "top_p",
+                "temperature",
+                "verifier",
+                "threshold",
+                "quota",
+                "stride",
+                "refill",
+                "layer",
+                "depth",
+                "read",
+                "candidates",
+                "reserved",
+            ).first(),
+            pl.mean("accuracy", "calls", "distinct"),
+        )
+    )
+    main = dict(zip(("top_p", "temperature"), entry.main, strict=True))
+    careful, bold = entry.thresholds
+    last = int(frames["code_runs"]["layer"].to_numpy().max())
+
+    def of(column: str = "accuracy", **where: Any) -> np.ndarray:
+        plain: dict[str, Any] = {"verifier": NONE, "candidates": 0, "reserved": False}
+        rows = means.filter(**(plain | where)).sort("replica")
+        if rows.height != rows["replica"].n_unique():
+            raise AssertionError(f"{where} is not one decoder")
+        return rows[column].to_numpy()
+
+    def ours(column: str = "accuracy", **where: Any) -> np.ndarray:
+        usual = {
+            "verifier": TRAINED,
+            "threshold": careful,
+            "quota": entry.quota,
+            "stride": entry.stride,
+            "refill": ARGMAX,
+            "layer": last,
+            "depth": 1,
+            "read": last,
+        }
+        return of(column, **(main | usual | where))
+
+    blind: dict[str, Any] = {"layer": -1, "depth": 0, "read": -1}
+    found.add(declared.CODE_GREEDY, of(top_p=0.0))
+    at_one = [of(top_p=1.0, temperature=temperature) for temperature in entry.temperatures]
+    found.add(declared.CODE_TOO_HOT, np.max(at_one, 0), at_one[-1])
+    low = {"top_p": entry.main[0], "temperature": min(entry.temperatures)}
+    found.add(declared.CODE_TOO_COLD, of(**main), of(**low))
+    gains, careful_gains = [], []
+    for top_p, temperature in entry.settings:
+        where = {"top_p": top_p, "temperature": temperature}
+        gains.append(ours(**where) - of(**where))
+        careful_gains.append(ours(**where) - ours(**where, threshold=bold))
+    found.add(declared.CODE_POOLED, np.mean(gains, 0))
+    found.add(declared.CODE_CAREFUL, np.mean(careful_gains, 0))
+    found.add(declared.CODE_HOTTEST, gains[-1])
+    blocks = {n: {"verifier": TRAINED, "candidates": n} for n in entry.candidates}
+    few, middle, many = (blocks[n] for n in entry.candidates)
+    found.add(declared.CODE_BLOCK_COST[2], of("calls", **middle), of("calls", **few))
+    found.add(declared.CODE_BLOCK_COST[4], of("calls", **many), of("calls", **middle))
+    found.add(declared.CODE_BLOCK_ACCURACY, of(**many), of(**few))
+    rate = ours("distinct") / ours("calls")
+    for n in (4, 8):
+        found.add(declared.CODE_PER_QUERY[n], rate, of("distinct", **blocks[n]) / of("calls", **blocks[n]))
+    truth, chance = ours(verifier=GROUND_TRUTH, **blind), ours(verifier=RANDOM, **blind)
+    found.add(declared.CODE_TRUTH, truth, ours())
+    found.add(declared.CODE_KNOWS, ours(), chance)
+    found.add(declared.CODE_CHANCE, chance, of(**main))
+    deep = [ours(depth=depth) for depth in entry.depths]
+    found.add(declared.CODE_DEPTH, ours(), np.max(deep, 0))
+    quality = frames["code_verifiers"].filter(layer=last, block=False)
+    by_depth = [quality.filter(depth=d).sort("replica")["validation"].to_numpy() for d in (1, *entry.depths)]
+    found.add(declared.CODE_DEPTH_VALIDATION, np.max(by_depth, 0) - np.min(by_depth, 0))
+    drop = of(**main) - of(**main, reserved=True)
+    found.add(declared.CODE_DROP, drop, ours() - ours(reserved=True))
+    found.add(declared.CODE_REFILL, ours(), ours(refill=SAMPLE))
+    found.add(declared.CODE_REFILL_BOLD, ours(threshold=bold), ours(threshold=bold, refill=SAMPLE))
+    return found.table()

@@ -1,0 +1,169 @@
+"""Tables 3.1, 3.2 and 3.4: backtracking where models are about to make a mistake (Li 2025, 3.2.1.3, 3.2.1.4, 3.2.1.7).
+
+A prefix is a mistaken string without its last sign. Everything is measured on the prefixes that the verifiers were
+trained on, as in the source, and on further ones. Prompts may be erased up to their first sign: else a backtrack at
+such a prefix would change nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pipeline.kit.comparisons import Measurements
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import one_thread, stream
+from pipeline.languages import dyck_strings as language
+from pipeline.models.llama.decoding import ARGMAX, SAMPLE, Plan
+from pipeline.models.llama.verifiers import Trained
+from pipeline.studies.verifier import comparisons as declared
+from pipeline.studies.verifier.measures import material
+from pipeline.studies.verifier.measures.generation import Completions, Models, complete
+from pipeline.studies.verifier.names import ERROR, HELD, HELD_ERROR, MISTAKES, SEEN
+
+SETS = {SEEN: ERROR, HELD: HELD_ERROR}
+GREEDY, NUCLEUS = "greedy", "nucleus"
+
+
+def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+    """Return how often prefixes are completed rightly, by every decoder, and whether backtracks were necessary."""
+    models = material.language_models(context)
+    tables: dict[str, list[dict[str, Any]]] = {"forced": [], "algorithm_1": [], "necessity": []}
+    with one_thread():
+        verifier = material.trained(context, models)
+        for replica in range(models.count):
+            for name, dataset in SETS.items():
+                tokens, lengths = material.strings(context, MISTAKES, dataset, models.limit, replica)
+                prefixes = Prefixes(context, models.one(replica), replica, name, tokens, lengths - 1)
+                tables["forced"] += prefixes.forced()
+                for one, other in prefixes.algorithm_1(material.of_model(verifier, replica)):
+                    tables["algorithm_1"].append(one)
+                    tables["necessity"].append(other)
+    frames = {name: pl.DataFrame(rows) for name, rows in tables.items()}
+    return frames | {"comparisons": _compared(context, frames)}
+
+
+class Prefixes:
+    """The prefixes of one model."""
+
+    def __init__(
+        self,
+        context: Inputs,
+        model: Models,
+        replica: int,
+        name: str,
+        tokens: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+    ) -> None:
+        self.context, self.model = context, model
+        self.key = {"replica": replica, "prefixes": name}
+        self.tokens, self.lengths = tokens, lengths
+        entry = context.entry
+        self.calls = model.limit + max(entry.quotas) * max(entry.strides)
+        self.plan = Plan(language.END, top_p=entry.top_p)
+
+    def forced(self) -> list[dict[str, Any]]:
+        """Return the rows of Table 3.1: signs are erased once, refilled or not, and nucleus sampling goes on."""
+        rows = [(0, "none", self._right(self.tokens, self.lengths, self.plan))]
+        rows.append((0, GREEDY, self._right(self.tokens, self.lengths, replace(self.plan, temperature=0.0))))
+        for stride in self.context.entry.forced:
+            cut = np.maximum(self.lengths - stride, 1)
+            refilled = self._refilled(cut)
+            rows.append((stride, ARGMAX, self._right(refilled, self.lengths, self.plan)))
+            rows.append((stride, SAMPLE, self._right(self.tokens, cut, self.plan)))
+        return [
+            self.key | {"stride": stride, "refill": refill, "n": len(right), "accuracy": right.mean()}
+            for stride, refill, right in rows
+        ]
+
+    def _refilled(self, cut: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the strings with the likeliest signs behind ``cut``."""
+        plan = Plan(-1, temperature=0.0)  # no sign ends it: a string that ends too early is wrong whatever follows
+        done = self._complete(self.tokens, cut, plan)
+        return np.where(np.arange(self.tokens.shape[1]) < self.lengths[:, None], done.tokens[0], 0)
+
+    def algorithm_1(self, verifier: Trained) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Yield for each quota and stride the rows of Tables 3.2 and 3.4."""
+        entry = self.context.entry
+        threshold = self.context.settings.verifier.threshold
+        for quota in entry.quotas:
+            for stride in entry.strides:
+                plan = replace(self.plan, quota=quota, stride=stride, reach=None, threshold=threshold)
+                done = self._complete(self.tokens, self.lengths, plan, verifier)
+                key = self.key | {"quota": quota, "stride": stride}
+                row = {
+                    "n": len(self.lengths),
+                    "accuracy": done.right.mean(),
+                    "calls": done.calls.mean(),
+                    "erased": done.erased.mean(),
+                    "backtracks": len(done.sent_back),
+                    "exact": done.exact.all(),
+                }
+                yield key | row, key | self._necessity(done)
+
+    def _necessity(self, done: Completions) -> dict[str, Any]:
+        """Return what becomes of strings that the verifier objected to when they go on without a backtrack.
+
+        One that can no longer be completed (`valid` counts the others) shows that the verifier was right.
+        """
+        triggers = [written for _, _, written in done.sent_back]
+        width, n = self.model.limit, len(triggers)
+        lengths = np.array([len(each) for each in triggers], np.int64)
+        tokens = np.zeros((n, width), np.int64)
+        for row, written in zip(tokens, triggers, strict=True):
+            row[: len(written)] = written
+        valid = language.completable(tokens, lengths, self.model.brackets) if n else np.zeros(0, bool)
+        whole = valid & (lengths == width)
+        going = valid & ~whole
+        found: dict[str, Any] = {"triggers": n, "valid": int(valid.sum())}
+        for name, plan in ((NUCLEUS, self.plan), (GREEDY, replace(self.plan, temperature=0.0))):
+            right = whole.copy()
+            if going.any():
+                right[going] = self._right(tokens[going], lengths[going], plan)
+            found |= {name: right.mean() if n else None, f"{name}_valid": right[valid].mean() if valid.any() else None}
+        return found
+
+    def _right(self, tokens: NDArray[np.int64], lengths: NDArray[np.int64], plan: Plan) -> NDArray[np.bool_]:
+        """Return which strings are completed rightly; one that is no prefix any more never is."""
+        right = language.completable(tokens, lengths, self.model.brackets)
+        if right.any():
+            right[right] = self._complete(tokens[right], lengths[right], plan).right[0]
+        return right
+
+    def _complete(
+        self, tokens: NDArray[np.int64], lengths: NDArray[np.int64], plan: Plan, verifier: Trained | None = None
+    ) -> Completions:
+        rng = stream(self.context.seed, self.context.study, self.context.experiment, *map(str, self.key.values()))
+        return complete(self.model, plan, tokens[None], lengths[None], rng, self.calls, verifier=verifier)
+
+
+def _compared(context: Inputs, frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    found, entry = Measurements(context), context.entry
+    for name in SETS:
+        forced = frames["forced"].filter(prefixes=name)
+        cells = frames["algorithm_1"].filter(prefixes=name)
+        base = forced.filter(refill="none")["accuracy"]
+        by_stride = {B: forced.filter(stride=B, refill=ARGMAX)["accuracy"] for B in entry.forced}
+        cell = {
+            (Q, B): cells.filter(quota=Q, stride=B)["accuracy"].to_numpy() for Q in entry.quotas for B in entry.strides
+        }
+        found.add(declared.FORCED[name], by_stride[max(entry.forced)], base)
+        steps = [by_stride[b] - by_stride[a] for a, b in zip(entry.forced, entry.forced[1:], strict=False)]
+        found.add(declared.FORCED_STEPS[name], np.min(steps, 0))
+        found.add(declared.LARGEST_CELL[name], cell[max(entry.quotas), max(entry.strides)], base)
+        found.add(declared.EVERY_CELL[name], np.min([values - base.to_numpy() for values in cell.values()], 0))
+        means = [[np.mean([cell[Q, B] for B in entry.strides], 0) for Q in entry.quotas]]
+        means.append([np.mean([cell[Q, B] for Q in entry.quotas], 0) for B in entry.strides])
+        grown = [b - a for line in means for a, b in itertools.pairwise(line)]
+        found.add(declared.CELL_STEPS[name], np.min(grown, 0))
+        both = cells.join(frames["necessity"], on=["replica", "prefixes", "quota", "stride"], maintain_order="left")
+        without = both.with_columns(best=pl.max_horizontal(NUCLEUS, GREEDY) - pl.col("accuracy"))
+        largest = without.group_by("replica", maintain_order=True).agg(pl.col("best").max())
+        found.add(declared.UNNECESSARY[name], largest["best"].fill_null(np.nan))
+    return found.table()

@@ -1,0 +1,63 @@
+"""The claims of the verifier study (chapter section 6; Li 2025, chapter 3). Those from 33 on are our own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.kit import evidence, verdicts
+from pipeline.studies.verifier.claims import cases, dyck, exact, theory
+
+if TYPE_CHECKING:
+    from pipeline.kit.results import Results
+
+# Each claim as a reader of the thesis would say it.
+STATEMENTS = exact.STATEMENTS | {
+    "9": "A small Transformer learns the Dyck strings of its training: it closes the right bracket.",
+    "10": "On prompts out of distribution the same model makes mistakes.",
+    "11": "Without truncation to the nucleus it makes more of them.",
+    "12": "A linear verifier tells from the model's own hidden state whether a string has just gone wrong.",
+    "13": "Where a model is about to make a mistake, erasing the last signs lets it complete the string.",
+    "14": "Algorithm 1 with a trained verifier does so without being told where.",
+    "15": "On unseen prompts Algorithm 1 takes away a good part of the mistakes, and more without truncation.",
+    "16": "It takes greedy refilling: with sampled refills less is gained.",
+    "17": "The backtracks were necessary: without them the same strings end worse.",
+    "18": "What Algorithm 1 leaves are wrong closing brackets, of the kind that was frequent in training.",
+    "19": "Completions stay as diverse.",
+    "20": "States of mistakes lie in a few clusters.",
+    "21": "Backtracking costs few queries.",
+    "22": "Of test cases too low a temperature gives few distinct ones, and too high a one few right ones.",
+    "23": "Algorithm 1 with a trained verifier gives more distinct right test cases than sampling alone.",
+    "24": "Block best-of-n pays for each candidate, and gains less per query than Algorithm 1.",
+    "25": "With a small quota it is better to reject at a low threshold.",
+    "26": "A perfect verifier is better than a trained one, which is better than chance.",
+    "27": "A linear verifier is as good as deeper ones.",
+    "28": "On misleading names Algorithm 1 loses less than sampling alone.",
+    "29": "Greedy refills help a little with test cases, too.",
+    "30": "On a language model Algorithm 2 is nearer to the target than rejection with the same verifier.",
+    "31": "Rejection at a threshold distorts more than rejection by probability.",
+    "33": "The law of Dyck strings of one length sums to 1 once a printed sign is corrected.",
+    "34": "Both parts of Algorithm 1 count: finding mistakes, and refilling greedily.",
+}
+
+
+def judge(context: Results) -> pl.DataFrame:
+    """Return the claims table (`schemas.claims.Claims`) from the tables and theory rows of the study."""
+    checks = context.theory()
+    gates: list[verdicts.Gate] = []
+    for claim, parts in theory.PARTS.items():
+        gates += evidence.part_gates(checks, claim, parts)
+    for part in (
+        dyck.learned,
+        dyck.classifiers,
+        dyck.prefixes,
+        dyck.unseen,
+        dyck.factorial,
+        dyck.walks,
+        cases.decoders,
+    ):
+        gates += part(context)
+    gates += exact.gates(context)
+    gates.sort(key=lambda gate: int(gate.claim))
+    return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)

@@ -1,0 +1,151 @@
+"""Claims 9 to 21: language models of Dyck strings, verifiers of their states, and backtracking; our own 34."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pipeline.kit import evidence
+from pipeline.kit.conditions import above, at_least, at_most, below, within
+from pipeline.kit.verdicts import Published
+from pipeline.studies.verifier import comparisons as c
+from pipeline.studies.verifier.names import GROUND_TRUTH, HELD, RANDOM, SEEN, TRAINED
+from schemas.claims import CEILING, OWN
+
+if TYPE_CHECKING:
+    from pipeline.kit.results import Results
+    from pipeline.kit.verdicts import Gate
+
+SECTION = "Li 2025, section {}"
+TABLE = "Li 2025, Table {}"
+
+
+def learned(context: Results) -> Iterator[Gate]:
+    """Yield the gates of claims 9 to 11: what the language models learned, and where they fail."""
+    bar, source = at_least(context.settings.least_accuracy), SECTION.format("3.2.1.1")
+    yield evidence.gate(context, "9", "closers", c.CLOSERS, bar, source, published=1.0)
+    yield evidence.gate(context, "10", "prompts as in training do better", c.GAP, at_least(0.01), source)
+    range_ = within((0.85 + 0.995) / 2, (0.995 - 0.85) / 2)
+    unseen = Published(0.9760, derivation="1 - 240.0 / 10,000 (Table 3.3)")
+    yield evidence.gate(context, "10", "out of distribution", c.OOD, range_, source, published=0.9423)
+    yield evidence.gate(
+        context, "10", "out of distribution, by Table 3.3", c.OOD, range_, TABLE.format("3.3"), published=unseen
+    )
+    source = TABLE.format("3.3")
+    yield evidence.gate(context, "11", "more with top_p 1.0", c.BY_TOP_P, above(0), source)
+    ratio = Published(1.92, derivation="461.8 / 240.0")
+    yield evidence.gate(context, "11", "how many times more", c.BY_TOP_P_RATIO, above(1), source, published=ratio)
+
+
+def classifiers(context: Results) -> Iterator[Gate]:
+    """Yield the gates of claims 12 and 20: verifiers of states, and how states lie."""
+    source = SECTION.format("3.2.1.2")
+    yield evidence.gate(context, "12", "validation", c.VALIDATION, at_least(0.88), source, published=0.93)
+    yield evidence.gate(context, "12", "further prompts", c.VALIDATION_HELD, at_least(0.88), source, kind=OWN)
+    yield evidence.gate(context, "12", "beyond the last token", c.EXCESS, above(0), source, kind=OWN)
+    source = SECTION.format("3.2.1.6")
+    yield evidence.gate(context, "20", "nearest neighbours", c.NEAREST, at_least(0.9), source)
+    yield evidence.gate(context, "20", "two clusters", c.TIGHTER, above(0), source)
+
+
+def prefixes(context: Results) -> Iterator[Gate]:
+    """Yield the gates of claims 13, 14 and 17; on the prefixes that verifiers were trained on, as published, and on
+    further ones. How much is gained is the chapter's bar, that something is gained the source's statement."""
+    for name, words in ((SEEN, ""), (HELD, ", further prefixes")):
+        kind: dict[str, Any] = {} if name == SEEN else {"kind": OWN}
+        first: dict[str, Any] = {"published": Published(0.459, derivation="0.790 - 0.331")} if name == SEEN else {}
+        largest: dict[str, Any] = {"published": Published(0.590, derivation="0.921 - 0.331")} if name == SEEN else {}
+        source, gain = TABLE.format("3.1"), c.FORCED[name]
+        yield evidence.gate(context, "13", f"eight signs{words}", gain, above(0), source, **kind, **first)
+        yield evidence.gate(context, "13", f"by how much{words}", gain, at_least(0.25), source, kind=OWN)
+        yield evidence.gate(
+            context, "13", f"no stride loses{words}", c.FORCED_STEPS[name], at_least(-0.03), source, **kind
+        )
+        source, cell = TABLE.format("3.2"), c.LARGEST_CELL[name]
+        yield evidence.gate(context, "14", f"largest cell{words}", cell, at_least(0.10), source, **kind, **largest)
+        yield evidence.gate(context, "14", f"every cell{words}", c.EVERY_CELL[name], above(0), source, **kind)
+        yield evidence.gate(
+            context, "14", f"rows and columns{words}", c.CELL_STEPS[name], at_least(-0.02), source, **kind
+        )
+        source = TABLE.format("3.4")
+        yield evidence.gate(context, "17", f"no cell without it{words}", c.UNNECESSARY[name], below(0), source, **kind)
+
+
+def unseen(context: Results) -> Iterator[Gate]:
+    """Yield the gates of claims 15, 16, 18, 19 and 21."""
+    source = TABLE.format("3.3")
+    bars = {c.LOW: 0.90, c.HIGH: 0.75}  # the chapter's; the source says that there are fewer
+    printed = {
+        c.LOW: Published(0.7475, derivation="179.4 / 240.0"),
+        c.HIGH: Published(0.433, derivation="200.0 / 461.8"),
+    }
+    for p, bar in bars.items():
+        left, name = c.ERRORS_LEFT[p], f"mistakes left, top_p {p}"
+        yield evidence.gate(context, "15", name, left, below(1), source, published=printed[p])
+        yield evidence.gate(context, "15", f"by how much, top_p {p}", left, at_most(bar), source, kind=OWN)
+    yield evidence.gate(context, "15", "more at top_p 1.0", c.REDUCTION, above(0), source)
+    source = TABLE.format("3.16")
+    more = Published(0.00664, derivation="(245.8 - 179.4) / 10,000")
+    yield evidence.gate(context, "16", "top_p 0.9", c.NO_ARGMAX[c.LOW], above(0), source, published=more)
+    ratio = c.NO_ARGMAX_RATIO[c.LOW]
+    yield evidence.gate(context, "16", "how many times more", ratio, above(1), source, kind=OWN)
+    yield evidence.gate(context, "16", "top_p 1.0", c.NO_ARGMAX[c.HIGH], above(0), source, kind=OWN)
+    near = Published(1.024, derivation="245.8 / 240.0")
+    yield evidence.gate(
+        context,
+        "16",
+        "no better than no backtracks",
+        c.NO_ARGMAX_BASE[c.LOW],
+        within(1.0, 0.1),
+        source,
+        published=near,
+        scale_needed="paper",
+    )
+    source = SECTION.format("3.2.1.8")
+    modal = Published(0.987, derivation="222 / 225")
+    yield evidence.gate(context, "18", "wrong closers", c.WRONG_CLOSERS, above(0.5), source, published=modal)
+    yield evidence.gate(context, "18", "of the majority", c.MAJORITY, at_least(0.5), source)
+    yield evidence.gate(
+        context, "18", "quota used up", c.OUT_OF_QUOTA, at_least(0.9), source, published=1.0, scale_needed="paper"
+    )
+    source = TABLE.format("3.5")
+    same = Published(-0.32, derivation="5.52 - 5.84")
+    yield evidence.gate(context, "19", "as many", c.DIVERSITY, within(0, 1.0), source, published=same)
+    more = Published(0.05, derivation="5.52 - 5.47")
+    yield evidence.gate(context, "19", "than at top_p 0.9", c.DIVERSITY_LOW, at_least(-0.5), source, published=more)
+    source = SECTION.format("3.2.1")
+    for p in (c.LOW, c.HIGH):
+        yield evidence.gate(
+            context,
+            "21",
+            f"few more, top_p {p}",
+            c.COST_BOUND[p],
+            at_most(0),
+            source,
+            published=Published(0.0, form=CEILING, derivation="at most Q B tokens more"),
+        )
+    yield evidence.gate(context, "21", "exact counts", c.EXACT, at_least(1), source, kind=OWN)
+
+
+def factorial(context: Results) -> Iterator[Gate]:
+    """Yield the gates of claim 34: which part of the gain is finding mistakes, and which refilling greedily."""
+    source = "no source: beyond " + TABLE.format("3.16")
+    for (p, refill), comparison in c.FINDING.items():
+        name = f"finding, {refill} refill, top_p {p}"
+        yield evidence.gate(context, "34", name, comparison, above(0), source, kind=OWN)
+    for (p, verifier), comparison in c.REFILLING.items():
+        if verifier in (TRAINED, GROUND_TRUTH, RANDOM):
+            name = f"refilling, {verifier}, top_p {p}"
+            yield evidence.gate(context, "34", name, comparison, above(0), source, kind=OWN)
+    for p, comparison in c.MATCHED.items():
+        name = f"as many backtracks, top_p {p}"
+        yield evidence.gate(context, "34", name, comparison, within(1, 0.15), source, kind=OWN)
+
+
+def walks(context: Results) -> Iterator[Gate]:
+    """Yield the gates of claims 30 and 31: Algorithm 2 on the language models, in exact laws."""
+    source = SECTION.format("3.3.1")
+    yield evidence.gate(context, "30", "nearer than rejection", c.VGB_NEARER, below(0), source)
+    yield evidence.gate(context, "30", "stationary law", c.VGB_EXACT, at_most(1e-9), source)
+    yield evidence.gate(context, "30", "always balanced", c.VGB_VALID, at_most(1e-9), source)
+    yield evidence.gate(context, "31", "thresholds distort most", c.HARD_FARTHER, above(0), source)

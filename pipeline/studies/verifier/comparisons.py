@@ -1,0 +1,307 @@
+"""The comparisons that this study measures and judges (`pipeline.kit.comparisons`).
+
+A unit is a trained language model; how it was decoded, and with which verifier, are arms of the same models, so that
+they are paired. What one model gives is a mean over prompts and over decoding runs, which are not independent of it.
+All models count: that they make mistakes out of distribution is what is studied.
+"""
+
+from __future__ import annotations
+
+from pipeline.kit import comparisons
+from pipeline.kit.comparisons import MEAN, MEAN_DIFFERENCE, RATIO, Arm, Declared
+from pipeline.studies.verifier.names import (
+    CASE_MODELS,
+    CLASSIFIERS,
+    DYCK,
+    GROUND_TRUTH,
+    HELD,
+    MODELS,
+    PREFIXES,
+    RANDOM,
+    SEEN,
+    TEST_CASES,
+    TRAINED,
+    UNSEEN,
+    VGB_DYCK,
+)
+from schemas import comparisons as schema
+
+DECLARED = Declared()
+LOW, HIGH = "0.9", "1.0"  # top_p, as the source has it
+ARGMAX, SAMPLE = "argmax", "sample"  # refills
+_SHARE = (0.0, 1.0)
+
+
+def _mean(key: str, measure: str, experiment: str, span: tuple[float, float] = _SHARE) -> comparisons.Comparison:
+    arms = (Arm("", DYCK),)
+    return DECLARED(comparisons.Comparison(key, measure, MEAN, experiment, arms, learned=False, span=span))
+
+
+def _paired(
+    key: str, measure: str, experiment: str, first: str, second: str, statistic: str = MEAN_DIFFERENCE
+) -> comparisons.Comparison:
+    arms = (Arm(first, DYCK), Arm(second, DYCK))
+    return DECLARED(
+        comparisons.Comparison(key, measure, statistic, experiment, arms, in_common=schema.MODELS, learned=False)
+    )
+
+
+# E-D0
+CLOSERS = _mean("closers", "share of closing brackets that are the likeliest sign, in distribution", MODELS)
+OOD = _mean("ood", "share of prompts out of distribution that are completed rightly, top_p 0.9", MODELS)
+GAP = _paired(
+    "gap",
+    "share of prompts that are completed rightly, top_p 0.9",
+    MODELS,
+    "prompts as in training",
+    "prompts out of distribution",
+)
+
+# E-D1, Figure 3.1
+VALIDATION = _mean("validation", "accuracy of verifiers on samples they were not trained on", CLASSIFIERS)
+VALIDATION_HELD = _mean("validation-held", "accuracy of verifiers on mistakes of further prompts", CLASSIFIERS)
+EXCESS = _paired(
+    "excess",
+    "accuracy on mistakes of further prompts",
+    CLASSIFIERS,
+    "verifiers of states",
+    "verifiers of the last token",
+)
+NEAREST = _mean("nearest", "share of states whose nearest neighbour has the same label", CLASSIFIERS)
+TIGHTER = _paired("tighter", "variance of states that two clusters explain", CLASSIFIERS, "mistakes", "right strings")
+
+# Tables 3.1, 3.2, 3.4
+_OF = {SEEN: "prefixes that verifiers were trained on", HELD: "further prefixes"}
+_ACCURACY = "share of error-inducing prefixes that are completed rightly"
+FORCED = {
+    name: _paired(f"forced-{name}", f"{_ACCURACY} ({of})", PREFIXES, "eight signs erased once", "nucleus sampling")
+    for name, of in _OF.items()
+}
+FORCED_STEPS = {
+    name: _mean(
+        f"forced-steps-{name}",
+        f"smallest gain of accuracy from one stride of a single backtrack to the next ({of})",
+        PREFIXES,
+        (-1.0, 1.0),
+    )
+    for name, of in _OF.items()
+}
+LARGEST_CELL = {
+    name: _paired(f"cell-{name}", f"{_ACCURACY} ({of})", PREFIXES, "Algorithm 1 with Q = 4, B = 6", "nucleus sampling")
+    for name, of in _OF.items()
+}
+EVERY_CELL = {
+    name: _mean(
+        f"cells-{name}",
+        f"smallest gain in accuracy over nucleus sampling in the nine cells of Table 3.2 ({of})",
+        PREFIXES,
+        (-1.0, 1.0),
+    )
+    for name, of in _OF.items()
+}
+CELL_STEPS = {
+    name: _mean(
+        f"cell-steps-{name}",
+        f"smallest gain of a mean of rows or columns of Table 3.2 to the next ({of})",
+        PREFIXES,
+        (-1.0, 1.0),
+    )
+    for name, of in _OF.items()
+}
+UNNECESSARY = {
+    name: _mean(
+        f"unnecessary-{name}",
+        f"largest excess of accuracy without the backtrack over Algorithm 1, of the nine cells and two decoders ({of})",
+        PREFIXES,
+        (-1.0, 1.0),
+    )
+    for name, of in _OF.items()
+}
+
+# Tables 3.3 and 3.16, and what of the gain is finding and what refilling
+_ERRORS = "share of unseen prompts that are completed wrongly"
+_WITHOUT, _WITH = "no backtracks", "Algorithm 1"
+_NAMES = {TRAINED: "trained verifier", GROUND_TRUTH: "ground truth", RANDOM: "random verifier"}
+_REFILLS = {ARGMAX: "greedy refill", SAMPLE: "sampled refill"}
+BY_TOP_P = _paired("by-top-p", f"{_ERRORS}, no backtracks", UNSEEN, "top_p 1.0", "top_p 0.9")
+BY_TOP_P_RATIO = _paired("by-top-p-ratio", f"{_ERRORS}, no backtracks", UNSEEN, "top_p 1.0", "top_p 0.9", RATIO)
+ERRORS_LEFT = {
+    p: _paired(f"errors-left-{p.replace('.', '')}", f"{_ERRORS}, top_p {p}", UNSEEN, _WITH, _WITHOUT, RATIO)
+    for p in (LOW, HIGH)
+}
+REDUCTION = _paired("reduction", "share of mistakes that Algorithm 1 takes away", UNSEEN, "top_p 1.0", "top_p 0.9")
+NO_ARGMAX = {
+    p: _paired(
+        f"no-argmax-{p.replace('.', '')}",
+        f"{_ERRORS}, Algorithm 1, top_p {p}",
+        UNSEEN,
+        _REFILLS[SAMPLE],
+        _REFILLS[ARGMAX],
+    )
+    for p in (LOW, HIGH)
+}
+NO_ARGMAX_RATIO = {
+    p: _paired(
+        f"no-argmax-ratio-{p.replace('.', '')}",
+        f"{_ERRORS}, Algorithm 1, top_p {p}",
+        UNSEEN,
+        _REFILLS[SAMPLE],
+        _REFILLS[ARGMAX],
+        RATIO,
+    )
+    for p in (LOW, HIGH)
+}
+NO_ARGMAX_BASE = {
+    p: _paired(
+        f"no-argmax-base-{p.replace('.', '')}",
+        f"{_ERRORS}, top_p {p}",
+        UNSEEN,
+        "Algorithm 1 with sampled refill",
+        _WITHOUT,
+        RATIO,
+    )
+    for p in (LOW, HIGH)
+}
+FINDING = {
+    (p, refill): _paired(
+        f"finding-{p.replace('.', '')}-{refill}",
+        f"{_ERRORS}, {_REFILLS[refill]}, top_p {p}",
+        UNSEEN,
+        _NAMES[RANDOM],
+        _NAMES[TRAINED],
+    )
+    for p in (LOW, HIGH)
+    for refill in (ARGMAX, SAMPLE)
+}
+KNOWING = {
+    (p, refill): _paired(
+        f"knowing-{p.replace('.', '')}-{refill}",
+        f"{_ERRORS}, {_REFILLS[refill]}, top_p {p}",
+        UNSEEN,
+        _NAMES[TRAINED],
+        _NAMES[GROUND_TRUTH],
+    )
+    for p in (LOW, HIGH)
+    for refill in (ARGMAX, SAMPLE)
+}
+REFILLING = {
+    (p, verifier): _paired(
+        f"refilling-{p.replace('.', '')}-{verifier.replace(' ', '-')}",
+        f"{_ERRORS}, {_NAMES[verifier]}, top_p {p}",
+        UNSEEN,
+        _REFILLS[SAMPLE],
+        _REFILLS[ARGMAX],
+    )
+    for p in (LOW, HIGH)
+    for verifier in (TRAINED, GROUND_TRUTH, RANDOM)
+}
+MATCHED = {
+    p: _paired(
+        f"matched-{p.replace('.', '')}",
+        f"backtracks, greedy refill, top_p {p}",
+        UNSEEN,
+        _NAMES[RANDOM],
+        _NAMES[TRAINED],
+        RATIO,
+    )
+    for p in (LOW, HIGH)
+}
+
+# Figure 3.2, Table 3.5, queries
+WRONG_CLOSERS = _mean("wrong-closers", "share of mistakes left by Algorithm 1 that are wrong closing brackets", UNSEEN)
+MAJORITY = _mean("majority", "share of these wrong closing brackets that are of training's majority kind", UNSEEN)
+OUT_OF_QUOTA = _mean("out-of-quota", "share of mistakes left by Algorithm 1 whose quota is used up", UNSEEN)
+_DISTINCT = "distinct completions of ten"
+DIVERSITY = _paired("diversity", _DISTINCT, UNSEEN, "Algorithm 1, top_p 1.0", "no backtracks, top_p 1.0")
+DIVERSITY_KNOWN = _paired(
+    "diversity-known", _DISTINCT, UNSEEN, "Algorithm 1 with the ground truth, top_p 1.0", "no backtracks, top_p 1.0"
+)
+DIVERSITY_LOW = _paired("diversity-low", _DISTINCT, UNSEEN, "Algorithm 1, top_p 1.0", "no backtracks, top_p 0.9")
+COST = {
+    p: _mean(
+        f"cost-{p.replace('.', '')}",
+        f"queries of Algorithm 1 over those without backtracks, top_p {p}",
+        UNSEEN,
+        (0.0, float("inf")),
+    )
+    for p in (LOW, HIGH)
+}
+COST_BOUND = {
+    p: _mean(
+        f"cost-bound-{p.replace('.', '')}",
+        f"queries of Algorithm 1 over those without backtracks, less 1 + Q B / mean completion, top_p {p}",
+        UNSEEN,
+        (-float("inf"), float("inf")),
+    )
+    for p in (LOW, HIGH)
+}
+EXACT = _mean("exact", "share of decoding runs in which every row's queries are its tokens and what was erased", UNSEEN)
+
+# Documents of test cases, which stand in for CodeLlama (section 3.2.2)
+_CODE = "share of requested test cases that come as distinct right ones (stand-in)"
+_MAIN = "top_p 0.95, T 1.0"
+_CODE_OURS = "Algorithm 1, threshold 0.1"
+
+
+def _code_mean(key: str, measure: str, span: tuple[float, float] = (0.0, 1.0)) -> comparisons.Comparison:
+    return DECLARED(
+        comparisons.Comparison(
+            f"code-{key}", measure, MEAN, TEST_CASES, (Arm("", CASE_MODELS),), learned=False, span=span
+        )
+    )
+
+
+def _code_paired(
+    key: str, measure: str, first: str, second: str, statistic: str = MEAN_DIFFERENCE
+) -> comparisons.Comparison:
+    arms = (Arm(first, CASE_MODELS), Arm(second, CASE_MODELS))
+    return DECLARED(
+        comparisons.Comparison(
+            f"code-{key}", measure, statistic, TEST_CASES, arms, in_common=schema.MODELS, learned=False
+        )
+    )
+
+
+CODE_GREEDY = _code_mean("greedy", f"{_CODE}, greedy")
+CODE_TOO_HOT = _code_paired("too-hot", f"{_CODE}, top_p 1.0", "best temperature", "highest temperature")
+CODE_TOO_COLD = _code_paired("too-cold", f"{_CODE}, top_p 0.95", "T 1.0", "T 0.4")
+CODE_POOLED = _code_mean(
+    "pooled",
+    "gain in distinct right test cases of Algorithm 1, threshold 0.1, mean of five settings (stand-in)",
+    (-1.0, 1.0),
+)
+CODE_CAREFUL = _code_mean(
+    "careful",
+    "gain in distinct right test cases of threshold 0.1 over 0.5, mean of five settings (stand-in)",
+    (-1.0, 1.0),
+)
+CODE_HOTTEST = _code_mean("hottest", "gain of Algorithm 1 at top_p 1.0, T 1.2 (stand-in)", (-1.0, 1.0))
+CODE_BLOCK_COST = {
+    n: _code_paired(f"block-cost-{n}", "queries of block best-of-n (stand-in)", f"n = {2 * n}", f"n = {n}", RATIO)
+    for n in (2, 4)
+}
+CODE_BLOCK_ACCURACY = _code_paired("block-accuracy", f"{_CODE}, block best-of-n", "n = 8", "n = 2")
+CODE_PER_QUERY = {
+    n: _code_paired(
+        f"per-query-{n}", "distinct right test cases per query (stand-in)", _CODE_OURS, f"block best-of-{n}", RATIO
+    )
+    for n in (4, 8)
+}
+CODE_TRUTH = _code_paired("truth", f"{_CODE}, {_MAIN}", "ground truth", "trained verifier")
+CODE_KNOWS = _code_paired("knows", f"{_CODE}, {_MAIN}", "trained verifier", "random verifier")
+CODE_CHANCE = _code_paired("chance", f"{_CODE}, {_MAIN}", "random verifier", _WITHOUT)
+CODE_DEPTH = _code_paired("depth", f"{_CODE}, {_MAIN}", "linear verifier", "best of deeper ones")
+CODE_DEPTH_VALIDATION = _code_mean(
+    "depth-validation", "range of validation accuracy over depths of verifiers (stand-in)"
+)
+CODE_DROP = _code_paired("drop", f"loss of {_CODE} on reserved names", _WITHOUT, _CODE_OURS)
+CODE_REFILL = _code_paired("refill", f"{_CODE}, threshold 0.1, {_MAIN}", "greedy refill", "sampled refill")
+CODE_REFILL_BOLD = _code_paired("refill-bold", f"{_CODE}, threshold 0.5, {_MAIN}", "greedy refill", "sampled refill")
+
+# Exact laws below prompts (section 3.3.1)
+_DISTANCE = "total variation to the target, exact values of leaves, H = 4"
+_FIRST, _ACTION = "first leaf of Algorithm 2", "action-level rejection"
+VGB_NEARER = _paired("vgb-nearer", _DISTANCE, VGB_DYCK, _FIRST, _ACTION)
+HARD_FARTHER = _paired("hard-farther", _DISTANCE, VGB_DYCK, "tokenwise rejection at a threshold", _ACTION)
+VGB_EXACT = _mean("vgb-exact", "largest distance of Algorithm 2's stationary law at leaves from the target", VGB_DYCK)
+VGB_VALID = _mean("vgb-valid", "largest probability that Algorithm 2 returns an unbalanced string", VGB_DYCK)

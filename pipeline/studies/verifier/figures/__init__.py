@@ -1,0 +1,1 @@
+"""Figures of the study, a module for each experiment."""

@@ -1,0 +1,1 @@
+"""What is measured on one model, or shared by several experiments."""

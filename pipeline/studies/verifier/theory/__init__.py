@@ -1,0 +1,1 @@
+"""Theory checks of the study, a module for each."""

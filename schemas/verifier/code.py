@@ -1,0 +1,123 @@
+"""Tables of the experiments on documents of test cases, the stand-in for CodeLlama: ``source`` says so in each row."""
+
+from __future__ import annotations
+
+import pandera.polars as pa
+import polars as pl
+from pandera.api.polars.types import PolarsData
+
+from schemas.results import Result
+
+_VERIFIERS = ["none", "trained", "ground truth", "random"]
+
+
+class CodeModels(Result):
+    """What every language model of documents learned."""
+
+    replica: pl.Int32 = pa.Field(ge=0, unique=True)
+    parameters: pl.Int32 = pa.Field(ge=1)
+    loss_held: pl.Float64 = pa.Field(ge=0, description="cross-entropy on held-out documents")
+
+
+class CodeRuns(Result):
+    """The analogues of Tables 3.6, 3.9 to 3.13, 3.15 and 3.17: one row for each decoder, model and run."""
+
+    config: pl.Int32 = pa.Field(ge=0, description="number of the decoder")
+    replica: pl.Int32 = pa.Field(ge=0)
+    run: pl.Int32 = pa.Field(ge=0)
+    source: pl.String = pa.Field(isin=["syn_tc", "codellama"])
+    top_p: pl.Float64 = pa.Field(ge=0, le=1)
+    temperature: pl.Float64 = pa.Field(ge=0)
+    verifier: pl.String = pa.Field(isin=_VERIFIERS)
+    threshold: pl.Float64 = pa.Field(ge=0, le=1, description="reject below this probability of being right")
+    quota: pl.Int32 = pa.Field(ge=0)
+    stride: pl.Int32 = pa.Field(ge=0)
+    refill: pl.String = pa.Field(isin=["", "argmax", "sample"])
+    layer: pl.Int32 = pa.Field(ge=-1, description="whose state the verifier learned from; -1: it reads none")
+    depth: pl.Int32 = pa.Field(ge=0, description="linear layers of the verifier")
+    read: pl.Int32 = pa.Field(ge=-1, description="the layer whose state it is shown")
+    candidates: pl.Int32 = pa.Field(ge=0, description="of block best-of-n; 0: no blocks")
+    reserved: pl.Boolean = pa.Field(description="names whose body is another in training")
+    requested: pl.Int32 = pa.Field(ge=1)
+    distinct: pl.Int32 = pa.Field(ge=0, description="distinct right test cases, over repetitions of a prompt")
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1, description="distinct over requested")
+    calls: pl.Int64 = pa.Field(ge=0, description="tokens drawn, in total")
+    erased: pl.Int64 = pa.Field(ge=0)
+    generated: pl.Int32 = pa.Field(ge=0, description="lines that were read as test cases")
+    right: pl.Int32 = pa.Field(ge=0)
+    backtracks: pl.Int32 = pa.Field(ge=0)
+
+    class Config:
+        """One row per decoder, model and run."""
+
+        unique = ["config", "replica", "run"]
+
+    @pa.dataframe_check(name="distinct right cases are right, and right ones were generated")
+    def counted(cls, data: PolarsData) -> pl.LazyFrame:
+        ordered = (pl.col("distinct") <= pl.col("right")) & (pl.col("right") <= pl.col("generated"))
+        return data.lazyframe.select(ordered & (pl.col("generated") <= pl.col("requested")))
+
+
+class CodeCumulative(Result):
+    """Figures 3.3 and 3.4: queries and distinct right cases after each round of repetitions."""
+
+    config: pl.Int32 = pa.Field(ge=0)
+    replica: pl.Int32 = pa.Field(ge=0)
+    run: pl.Int32 = pa.Field(ge=0)
+    completion: pl.Int32 = pa.Field(ge=0)
+    calls: pl.Int64 = pa.Field(ge=0)
+    distinct: pl.Int32 = pa.Field(ge=0)
+
+    class Config:
+        """One row per decoder, model, run and repetition."""
+
+        unique = ["config", "replica", "run", "completion"]
+
+    @pa.dataframe_check(name="queries and distinct cases never fall")
+    def rising(cls, data: PolarsData) -> pl.LazyFrame:
+        key = ["config", "replica", "run"]
+        falls = [pl.col(name).diff().over(key, order_by="completion") < 0 for name in ("calls", "distinct")]
+        return data.lazyframe.select(~(falls[0] | falls[1]).fill_null(False))
+
+
+class CodeVerifiers(Result):
+    """Verifiers of states of the stand-in's models."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    layer: pl.Int32 = pa.Field(ge=0)
+    depth: pl.Int32 = pa.Field(ge=1)
+    block: pl.Boolean = pa.Field(description="trained on the ends of lines alone")
+    n_train: pl.Int32 = pa.Field(ge=1)
+    n_validation: pl.Int32 = pa.Field(ge=1)
+    right: pl.Float64 = pa.Field(ge=0, le=1, description="share of right samples")
+    validation: pl.Float64 = pa.Field(ge=0, le=1, description="accuracy, at the best epoch")
+
+    class Config:
+        """One row per model, layer, depth and kind."""
+
+        unique = ["replica", "layer", "depth", "block"]
+
+
+class CodeSamples(Result):
+    """Tables 3.7, 3.8 and 3.14: prompts and completions of the first model, with the first error marked."""
+
+    reserved: pl.Boolean
+    name: pl.String
+    completion: pl.Int32 = pa.Field(ge=0)
+    prompt: pl.String
+    written: pl.String = pa.Field(description="up to its first error")
+    from_its_first_error: pl.String = pa.Field(description="empty for none")
+
+    class Config:
+        """One row per completion."""
+
+        unique = ["reserved", "name", "completion"]
+
+
+SCHEMAS = {
+    "code_models": CodeModels,
+    "code_runs": CodeRuns,
+    "code_cumulative": CodeCumulative,
+    "code_verifiers": CodeVerifiers,
+    "code_samples": CodeSamples,
+}

@@ -1,0 +1,258 @@
+"""Tables of the experiments on Dyck strings."""
+
+from __future__ import annotations
+
+import pandera.polars as pa
+import polars as pl
+from pandera.api.polars.types import PolarsData
+
+from pipeline.languages import dyck_strings as language
+from schemas.results import Result
+
+
+class Models(Result):
+    """E-D0: what every language model learned."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    weights: pl.String = pa.Field(isin=["last", "average"], description="after the last step, or their moving average")
+    parameters: pl.Int32 = pa.Field(ge=1)
+    closers_id: pl.Float64 = pa.Field(ge=0, le=1, description="closers that are the likeliest sign, as in training")
+    closers_ood: pl.Float64 = pa.Field(ge=0, le=1, description="out of distribution")
+    completed_id: pl.Float64 = pa.Field(
+        ge=0, le=1, nullable=True, description="prompts completed rightly, as in training"
+    )
+    completed_ood: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="out of distribution")
+
+    class Config:
+        """One row per model and kind of weights."""
+
+        unique = ["replica", "weights"]
+
+
+class VerifierEval(Result):
+    """E-D1: how right verifiers are, one row for each model, kind and split."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    kind: pl.String = pa.Field(
+        isin=["linear", "last token"], description="what it reads: the state, or the last token alone"
+    )
+    split: pl.Int32 = pa.Field(ge=0)
+    n_train: pl.Int32 = pa.Field(ge=1)
+    n_validation: pl.Int32 = pa.Field(ge=1)
+    n_held: pl.Int32 = pa.Field(ge=1)
+    training: pl.Float64 = pa.Field(ge=0, le=1, description="accuracy on what it was trained on")
+    validation: pl.Float64 = pa.Field(ge=0, le=1, description="on the rest of the split, at the best epoch there")
+    held: pl.Float64 = pa.Field(ge=0, le=1, description="on mistakes of further prompts, and right strings beside them")
+
+    class Config:
+        """One row per model, kind and split."""
+
+        unique = ["replica", "kind", "split"]
+
+
+class Clusters(Result):
+    """Figure 3.1: how the states of mistakes and of right strings lie."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    metric: pl.String = pa.Field(isin=["nearest neighbour", "explained variance"])
+    label: pl.String = pa.Field(isin=["all", "error", "correct"])
+    k: pl.Int32 = pa.Field(ge=1, description="clusters; 1 for neighbours")
+    value: pl.Float64 = pa.Field(ge=0, le=1)
+
+    class Config:
+        """One row per model, metric, label and k."""
+
+        unique = ["replica", "metric", "label", "k"]
+
+
+class Tsne(Result):
+    """Figure 3.1: t-SNE of the states of the first model."""
+
+    random_state: pl.Int32 = pa.Field(ge=0)
+    string_id: pl.Int32 = pa.Field(ge=0)
+    label: pl.String = pa.Field(isin=["error", "correct"])
+    x: pl.Float64
+    y: pl.Float64
+
+    class Config:
+        """One row per string and random state."""
+
+        unique = ["random_state", "string_id"]
+
+
+class Forced(Result):
+    """Table 3.1: one backtrack at error-inducing prefixes, and then nucleus sampling."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    prefixes: pl.String = pa.Field(
+        isin=["seen", "held"], description="whether verifiers were trained on their mistakes"
+    )
+    stride: pl.Int32 = pa.Field(ge=0, description="signs that are erased; 0 for none")
+    refill: pl.String = pa.Field(isin=["none", "greedy", "argmax", "sample"], description="greedy: all of the rest")
+    n: pl.Int32 = pa.Field(ge=1)
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1)
+
+    class Config:
+        """One row per model, prefixes, stride and refill."""
+
+        unique = ["replica", "prefixes", "stride", "refill"]
+
+
+class Algorithm1(Result):
+    """Table 3.2: Algorithm 1 at error-inducing prefixes."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    prefixes: pl.String = pa.Field(isin=["seen", "held"])
+    quota: pl.Int32 = pa.Field(ge=1)
+    stride: pl.Int32 = pa.Field(ge=1)
+    n: pl.Int32 = pa.Field(ge=1)
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1)
+    calls: pl.Float64 = pa.Field(ge=0, description="tokens drawn, mean")
+    erased: pl.Float64 = pa.Field(ge=0, description="tokens erased, mean")
+    backtracks: pl.Int32 = pa.Field(ge=0)
+    exact: pl.Boolean = pa.Field(description="calls are tokens and what was erased, in every row")
+
+    class Config:
+        """One row per model, prefixes, quota and stride."""
+
+        unique = ["replica", "prefixes", "quota", "stride"]
+
+    @pa.dataframe_check(name="no more backtracks than the quotas of all prefixes")
+    def within_quota(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(pl.col("backtracks") <= pl.col("quota") * pl.col("n"))
+
+
+class Necessity(Result):
+    """Table 3.4: what becomes of the strings that a verifier objected to if nothing is erased."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    prefixes: pl.String = pa.Field(isin=["seen", "held"])
+    quota: pl.Int32 = pa.Field(ge=1)
+    stride: pl.Int32 = pa.Field(ge=1)
+    triggers: pl.Int32 = pa.Field(ge=0, description="strings that the verifier objected to")
+    valid: pl.Int32 = pa.Field(ge=0, description="of these can still be completed")
+    nucleus: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="completed rightly by nucleus sampling")
+    greedy: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="by the likeliest signs")
+    nucleus_valid: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="of those that can be completed")
+    greedy_valid: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+
+    class Config:
+        """One row per model, prefixes, quota and stride."""
+
+        unique = ["replica", "prefixes", "quota", "stride"]
+
+
+_VERIFIERS = ["none", "trained", "ground truth", "random"]
+
+
+class UnseenRuns(Result):
+    """Tables 3.3 and 3.16, run by run."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    top_p: pl.Float64 = pa.Field(ge=0, le=1)
+    verifier: pl.String = pa.Field(isin=_VERIFIERS)
+    refill: pl.String = pa.Field(isin=["", "argmax", "sample"])
+    run: pl.Int32 = pa.Field(ge=0)
+    n: pl.Int32 = pa.Field(ge=1, description="prompts")
+    errors: pl.Int32 = pa.Field(ge=0, description="prompts completed wrongly")
+    calls: pl.Float64 = pa.Field(ge=0, description="tokens drawn, mean")
+    erased: pl.Float64 = pa.Field(ge=0, description="tokens erased, mean")
+    completion: pl.Float64 = pa.Field(ge=0, description="tokens of a completion, mean")
+    backtracks: pl.Int32 = pa.Field(ge=0)
+    exact: pl.Boolean = pa.Field(description="calls are tokens and what was erased, in every row")
+
+    class Config:
+        """One row per model, decoder and run."""
+
+        unique = ["replica", "top_p", "verifier", "refill", "run"]
+
+
+class Unseen(Result):
+    """Tables 3.3 and 3.16: means over runs, which complete the same prompts again."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    top_p: pl.Float64 = pa.Field(ge=0, le=1)
+    verifier: pl.String = pa.Field(isin=_VERIFIERS)
+    refill: pl.String = pa.Field(isin=["", "argmax", "sample"])
+    runs: pl.Int32 = pa.Field(ge=1)
+    n: pl.Int32 = pa.Field(ge=1, description="prompts")
+    errors: pl.Float64 = pa.Field(ge=0, description="prompts completed wrongly")
+    errors_std: pl.Float64 = pa.Field(ge=0, description="over runs, of the population: what the source prints as ±")
+    errors_se: pl.Float64 = pa.Field(ge=0, nullable=True, description="standard error of the mean over runs")
+    calls: pl.Float64 = pa.Field(ge=0)
+    erased: pl.Float64 = pa.Field(ge=0)
+    completion: pl.Float64 = pa.Field(ge=0)
+    backtracks: pl.Float64 = pa.Field(ge=0)
+
+    class Config:
+        """One row per model and decoder."""
+
+        unique = ["replica", "top_p", "verifier", "refill"]
+
+
+class ResidualErrors(Result):
+    """Figure 3.2: mistakes that are left, by kind."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    top_p: pl.Float64 = pa.Field(ge=0, le=1)
+    verifier: pl.String = pa.Field(isin=_VERIFIERS)
+    refill: pl.String = pa.Field(isin=["", "argmax", "sample"])
+    error: pl.String = pa.Field(isin=language.ERRORS)
+    count: pl.Int32 = pa.Field(ge=0)
+    majority: pl.Int32 = pa.Field(ge=0, description="of these are closers of training's majority kind")
+    without_quota: pl.Int32 = pa.Field(ge=0, description="of these in strings whose quota is used up")
+
+    class Config:
+        """One row per model, decoder and kind of error."""
+
+        unique = ["replica", "top_p", "verifier", "refill", "error"]
+
+
+class ResidualExamples(Result):
+    """Figure 3.2: mistakes that Algorithm 1 leaves, one by one."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    row: pl.Int32 = pa.Field(ge=0)
+    error: pl.String = pa.Field(isin=language.ERRORS)
+    prefix: pl.String
+    sign: pl.String = pa.Field(description="what was written")
+    probability: pl.Float64 = pa.Field(ge=0, le=1, description="of it, before nucleus sampling")
+    likeliest: pl.String
+    its_probability: pl.Float64 = pa.Field(ge=0, le=1)
+    quota_left: pl.Int32 = pa.Field(ge=0)
+
+    class Config:
+        """One row per mistake."""
+
+        unique = ["replica", "row"]
+
+
+class Diversity(Result):
+    """Table 3.5: distinct completions of a prompt."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    prompt_id: pl.Int32 = pa.Field(ge=0)
+    top_p: pl.Float64 = pa.Field(ge=0, le=1)
+    verifier: pl.String = pa.Field(isin=_VERIFIERS)
+    distinct: pl.Int32 = pa.Field(ge=1)
+
+    class Config:
+        """One row per model, prompt and decoder."""
+
+        unique = ["replica", "prompt_id", "top_p", "verifier"]
+
+
+SCHEMAS = {
+    "models": Models,
+    "verifier_eval": VerifierEval,
+    "clusters": Clusters,
+    "tsne": Tsne,
+    "forced": Forced,
+    "algorithm_1": Algorithm1,
+    "necessity": Necessity,
+    "unseen_runs": UnseenRuns,
+    "unseen": Unseen,
+    "residual_errors": ResidualErrors,
+    "residual_examples": ResidualExamples,
+    "diversity": Diversity,
+}

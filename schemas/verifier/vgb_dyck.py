@@ -1,0 +1,34 @@
+"""The table of exact laws below prompts of Dyck strings (VGB-DYCK)."""
+
+from __future__ import annotations
+
+import pandera.polars as pa
+import polars as pl
+
+from schemas.results import Result
+
+EXACT, LEARNED = LEAVES = ["exact", "learned"]
+BASE, TRS, ALRS, FIRST_LEAF, STATIONARY = METHODS = ["base", "trs", "alrs", "vgb_first", "vgb_stat"]
+
+
+class VgbDyck(Result):
+    """How far each sampler's law is from what a model writes given that the string is balanced."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    prompt_id: pl.Int32 = pa.Field(ge=0)
+    horizon: pl.Int32 = pa.Field(ge=1, description="brackets that are left, H")
+    leaf_values: pl.String = pa.Field(isin=LEAVES, description="of whole strings: whether balanced, or the verifier's")
+    method: pl.String = pa.Field(isin=METHODS)
+    p_valid: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, description="probability of a balanced string")
+    distance: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, description="total variation to the target; half of what fails")
+    fail_mass: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, description="probability that every bracket is rejected")
+    expected_steps: pl.Float64 = pa.Field(ge=0, nullable=True, description="of the walk to its first leaf")
+    removed_mass: pl.Float64 = pa.Field(ge=-1e-6, le=1, description="that the model has outside of brackets")
+
+    class Config:
+        """One row per model, prompt, horizon, values and method."""
+
+        unique = ["replica", "prompt_id", "horizon", "leaf_values", "method"]
+
+
+SCHEMAS = {"vgb_dyck": VgbDyck}

@@ -1,0 +1,100 @@
+"""All of the verifier study at smoke scale, and what can go wrong with its data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+import pytest
+from workspace import Workspace, load_study
+
+from pipeline.errors import SandglassError
+from pipeline.kit.streams import stream
+from pipeline.languages import dyck_strings as language
+from pipeline.models.llama import decoder
+from pipeline.store import tables
+from pipeline.studies.verifier import datasets, labels, names, runs
+from pipeline.studies.verifier.comparisons import DECLARED
+from schemas.verifier.datasets import SCHEMA
+
+SEED = 20231210
+
+
+def test_datasets_are_what_they_say() -> None:
+    study = load_study("verifier")
+    entry = study.datasets[names.STRINGS].members[names.STRINGS]
+    frame, _ = datasets.generate(entry, names.STRINGS, SEED)
+    SCHEMA.validate(frame)
+    again, _ = datasets.generate(entry, names.STRINGS, SEED)
+    assert frame.equals(again)
+    for name, kind in entry.sets.items():
+        own = frame.filter(set=name)
+        lengths = own["tokens"].list.len().to_numpy()
+        assert own.height == kind.strings
+        if kind.cut:
+            assert lengths.min() >= entry.cut[0] + 1 and lengths.max() <= entry.cut[1] + 1
+        else:
+            assert set(lengths) == {entry.brackets + 2}
+    tokens = frame.filter(pl.col("set").is_in(["id", "ood"])).explode("tokens")
+    share = tokens.group_by("set").agg((pl.col("tokens") == 0).sum() / (pl.col("tokens") < 2).sum())
+    assert dict(share.iter_rows())["id"] < 0.4 < 0.6 < dict(share.iter_rows())["ood"]
+
+
+def test_a_string_that_goes_on_behind_its_mistake_is_refused() -> None:
+    tokens = np.array([language.parse("B(])")], np.int8)
+    frame = datasets.frame("error", 4, tokens, np.array([4]), 0)
+    with pytest.raises(Exception, match="goes on behind its first mistake"):
+        SCHEMA.validate(frame)
+    SCHEMA.validate(datasets.frame("error", 4, tokens, np.array([3]), 0))
+    with pytest.raises(Exception, match="strings of the grammar have none"):
+        SCHEMA.validate(datasets.frame("unseen", 4, tokens, np.array([3])))
+
+
+def test_a_run_on_other_strings_is_refused() -> None:
+    study = load_study("verifier")
+    entry = study.runs[names.DYCK].members[names.DYCK]
+    frame, _ = datasets.generate(study.datasets[names.STRINGS].members[names.STRINGS], names.STRINGS, SEED)
+    header, data, _ = runs.prepare(entry, frame, SEED)
+    assert header.averages == [1.0] and set(data) == {"held.id", "held.ood"}
+    with pytest.raises(SandglassError, match="strings of \\[32\\] brackets, the run of 30"):
+        runs.prepare(entry.model_copy(update={"brackets": 30}), frame, SEED)
+    with pytest.raises(SandglassError, match="lacks the sets"):
+        runs.prepare(entry, frame.filter(pl.col("set") != "ood"), SEED)
+
+
+def test_mistakes_end_with_their_first_wrong_sign_and_have_right_strings_beside_them() -> None:
+    entry = (
+        load_study("verifier")
+        .datasets[names.MISTAKES]
+        .members[names.MISTAKES]
+        .model_copy(update={"mistakes": 10, "held": 5, "most": 60, "brackets": 12, "cut": [4, 8]})
+    )
+    spec = decoder.Spec(1, 1, 8, 8, language.VOCABULARY)
+    weights = [decoder.initial(spec, stream(SEED, "test", r)) for r in range(2)]
+    arrays = {f"average1.{name}": np.stack([w[name] for w in weights]).astype(np.float32) for name in weights[0]}
+    header = {"spec": {name: getattr(spec, name) for name in spec.__dataclass_fields__}}
+    frame = labels.answers({names.MISTAKES: entry}, SEED, arrays, header)[names.MISTAKES]
+    SCHEMA.validate(tables.conform([frame], SCHEMA))
+    for replica in range(2):
+        own = frame.filter(replica=replica)
+        for wrong, right in ((names.ERROR, names.CORRECT), (names.HELD_ERROR, names.HELD_CORRECT)):
+            mistaken, grammar = own.filter(set=wrong), own.filter(set=right)
+            assert mistaken["error"].null_count() == 0 and grammar["error"].null_count() == grammar.height > 0
+            assert mistaken["tokens"].list.len().to_list() == grammar["tokens"].list.len().to_list()
+    assert not frame.filter(replica=0)["tokens"].equals(frame.filter(replica=1)["tokens"])
+    few = entry.model_copy(update={"most": 1})
+    with pytest.raises(SandglassError, match="too few to learn from"):
+        labels.answers({names.MISTAKES: few}, SEED, arrays, header)
+
+
+def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
+    data = smoke_of("verifier").path / "data"
+    found = [pl.read_parquet(path) for path in sorted((data / "tables/verifier").glob("*/comparisons.parquet"))]
+    measured = pl.concat(found)
+    assert set(measured["comparison"]) == {each.key for each in DECLARED}
+    runs_ = pl.read_parquet(data / "tables/verifier/verifier-unseen/unseen_runs.parquet")
+    assert runs_["exact"].all() and runs_["verifier"].n_unique() == 4
+    claims = pl.read_parquet(data / "claims/verifier.parquet")
+    assert {"12", "13", "15", "16", "23", "26", "30"} <= set(claims["claim"])
+    assert (data / "report/study/verifier.html").is_file()
