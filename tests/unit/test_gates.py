@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import polars as pl
@@ -65,8 +66,9 @@ def context(study: str) -> Results:
     )
 
 
+@cache
 def judged(study: str) -> tuple[pl.DataFrame, list[Gate]]:
-    """The claims table of a study from what lies here, and the gates that it was made of."""
+    """The claims table of a study from what lies here, and the gates that it was made of; both made once."""
     gates: list[Gate] = []
     table = verdicts.table
 
