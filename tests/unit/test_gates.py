@@ -13,9 +13,8 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
-from workspace import REPOSITORY, STUDIES, stored
+from workspace import REPOSITORY, STUDIES, load_all, stored
 
-from pipeline import params
 from pipeline.audit import provenance
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
@@ -26,7 +25,7 @@ from pipeline.kit.verdicts import Gate, Measured
 from pipeline.store.paths import claims_path
 from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW, UNDECIDED
 
-LOADED = params.load(REPOSITORY)
+LOADED = load_all()
 LOCK = provenance.Lock((REPOSITORY / provenance.LOCK).read_text(encoding="utf-8"), str(provenance.LOCK))
 WORDS = r"(at least|at most|above|below|less than|more than|fewer than|exceeds|within|up to) "
 
