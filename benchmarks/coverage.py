@@ -1,6 +1,6 @@
 """How often the intervals of `pipeline.kit.intervals` cover what they are about, by simulation.
 
-`python benchmarks/coverage.py` prints the first table of docs/intervals.md, and a test runs the same simulation; with
+`python benchmarks/coverage.py` prints the first table of docs/intervals.md, two columns of which a test simulates; with
 `--bootstrap` it prints the second, of intervals that the project does not use.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -129,13 +129,13 @@ def _correlated(rng: np.random.Generator, n: int) -> intervals.Interval:
     return intervals.correlation(x, RHO * x + math.sqrt(1 - RHO**2) * noise, CONFIDENCE)
 
 
-def simulated(rounds: int = ROUNDS) -> list[dict[str, Any]]:
+def simulated(rounds: int = ROUNDS, sizes: Sequence[int] = SIZES) -> list[dict[str, Any]]:
     """Return a row for each kind of interval and of sample: by n the share of intervals that cover, or None where
-    there is none of so few."""
+    there is none of so few. A share is the same whichever others are asked for."""
     rows = []
     for place, (kind, sample, make, truth) in enumerate(kinds()):
         row: dict[str, Any] = {"kind": kind, "sample": sample}
-        for n in SIZES:
+        for n in sizes:
             rng = np.random.default_rng([SEED, place, n])
             found = [make(rng, n) for _ in range(rounds)]
             if any(math.isnan(each.lo) and not math.isnan(each.value) for each in found):
@@ -170,12 +170,17 @@ def bootstrapped(rounds: int = 500) -> list[dict[str, Any]]:
     return rows
 
 
+def cell(share: float | None) -> str:
+    """Return a share as the table gives it, as a percentage."""
+    return "–" if share is None else f"{100 * share:.1f}"
+
+
 def table(rows: list[dict[str, Any]]) -> str:
     """Return the rows as a table in Markdown, shares as percentages."""
     head = ["interval", "sample", *(f"n = {n}" for n in SIZES)]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * 2 + "---:|" * len(SIZES)]
     for row in rows:
-        cells = ["–" if row[str(n)] is None else f"{100 * row[str(n)]:.1f}" for n in SIZES]
+        cells = [cell(row[str(n)]) for n in SIZES]
         lines.append("| " + " | ".join([row["kind"], row["sample"], *cells]) + " |")
     return "\n".join(lines)
 

@@ -16,12 +16,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import forked
 import psutil
 import pytest
 from hypothesis import settings
 from workspace import STUDIES, Workspace, lay_out
-
-from pipeline.engine import preload
 
 if TYPE_CHECKING:
     from spoiling import Checked  # which imports polars and pandera
@@ -207,7 +206,7 @@ def template(tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, st
 def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment in which steps are forked from a process that has loaded the libraries, as Snakemake's jobs are.
 
-    One server (`pipeline.engine.preload`) serves all workers of pytest-xdist, and ends with the session.
+    So are the engines themselves. One server (`forked`) serves all workers of pytest-xdist, and ends with the session.
     """
     if sys.platform != "linux":
         yield {}
@@ -218,9 +217,9 @@ def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     with (shared / "fork-server.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not name.exists():
-            address, server = preload.launch(os.getppid() if of_workers else os.getpid())
-            name.write_text(address)
-    yield {preload.VARIABLE: name.read_text()}
+            environment, server = forked.launch(os.getppid() if of_workers else os.getpid(), shared / "bin")
+            name.write_text(json.dumps(environment))
+    yield json.loads(name.read_text())
     if server is None:
         return
     if of_workers:

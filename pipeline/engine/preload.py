@@ -26,6 +26,7 @@ import struct
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -72,14 +73,17 @@ def start() -> None:
         os.environ[VARIABLE], _ = launch(os.getpid())
 
 
-def launch(owner: int) -> tuple[str, subprocess.Popen[bytes]]:
-    """Start a server that ends when the process ``owner`` does; return its name, and its process."""
+def launch(owner: int, module: str = __name__) -> tuple[str, subprocess.Popen[bytes]]:
+    """Start a server that ends when the process ``owner`` does; return its name, and its process.
+
+    ``module`` is what it runs; the tests have one that has loaded more.
+    """
     name = f"sandglass-{os.getpid()}-{os.urandom(8).hex()}"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"\0{name}")  # a name that no file has, so that none is left behind
         listener.listen(128)
         server = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(owner)],
+            [sys.executable, "-m", module, str(owner)],
             cwd=Path(__file__).parents[2],
             env=os.environ | THREADS | KEEP_MEMORY,
             stdin=listener.fileno(),
@@ -202,15 +206,20 @@ def _become(request: dict[str, Any], files: list[int]) -> list[str]:
     return words
 
 
-def _run(words: list[str]) -> None:
-    """Run ``python -m pipeline`` with ``words`` in this process and end it.
+def run(words: list[str]) -> NoReturn:
+    """Run ``python -m pipeline`` with ``words`` in this process and end it."""
+    sys.argv = ["pipeline", *words]
+    end_after(lambda: runpy.run_module("pipeline", run_name="__main__", alter_sys=True))
+
+
+def end_after(program: Callable[[], object]) -> NoReturn:
+    """Run ``program`` and end this process as Python would, with its status or its traceback.
 
     The usual end of Python visits all that is loaded, which takes as long as a small job.
     """
-    sys.argv = ["pipeline", *words]
     status: object = 0
     try:
-        runpy.run_module("pipeline", run_name="__main__", alter_sys=True)
+        program()
     except SystemExit as end:
         status = end.code or 0
     except BaseException:
@@ -228,4 +237,4 @@ if __name__ == "__main__":
     for name in LIBRARIES:
         importlib.import_module(name)
     gc.freeze()  # a look at all these objects would copy their memory
-    _run(serve(int(sys.argv[1])))
+    run(serve(int(sys.argv[1])))

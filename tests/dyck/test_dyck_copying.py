@@ -312,8 +312,3 @@ def test_importance_is_the_accuracy_that_is_lost(made: Tables) -> None:
             pytest.approx(np.mean(of_models)),
             REPLICAS,
         )
-
-
-def test_the_same_input_gives_the_same_tables(made: Tables) -> None:
-    again = made_of(context())
-    assert all(again[name].equals(frame) for name, frame in made.items())

@@ -52,7 +52,8 @@ def test_a_truncated_table_stops_the_figures_and_is_rebuilt(dyck: Workspace) -> 
     table.write_bytes(table.read_bytes()[:300])
     one_line(step(dyck, "figures", "dyck-attention"), "variation.parquet", "truncated or damaged")
     assert dyck.artifacts().keys() == before.keys()
-    dyck.engine("dvc")
+    done = dyck.repro("analyse-dyck-attention")
+    assert done.status == 0, done.output
     assert dyck.artifacts() == before
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 
 import pytest
 from test_bad_input import one_line, step
-from workspace import Workspace
+from workspace import Workspace, one_after_another
 
 
 def limited(workspace: Workspace, kibibytes: int, *arguments: str):  # type: ignore[no-untyped-def]
@@ -61,8 +62,8 @@ def test_a_clone_that_cannot_be_written_is_one_line(built: Workspace) -> None:
     space = ("unshare", "--mount", "--map-root-user", "sh", "-c")
     if built.run(*space, mount).status:
         pytest.skip("no mounts can be made here")
-    words = "; ".join(f"python -m pipeline {command}; echo status $?" for command in WRITES)
-    done = built.run(*space, f"{mount}; {words}; snakemake; echo status $?")
+    code = shlex.quote(one_after_another(WRITES))
+    done = built.run(*space, f"{mount}; python -c {code}; snakemake; echo status $?")
     assert "Traceback" not in done.output, done.output
     lines = [line for line in done.output.splitlines() if line.startswith(("sandglass: ", "status"))]
     assert lines[1::2] == ["status 2"] * len(WRITES) + ["status 1"], done.output

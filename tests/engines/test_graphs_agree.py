@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workspace import REPOSITORY, STUDIES, Workspace, add_twin, environment, lay_out
+from workspace import REPOSITORY, STUDIES, Workspace, add_twin, environment, lay_out, load_all
 
-from pipeline import params
 from pipeline.engine import stages
 
 GRAPHS = Path(__file__).parent / "graphs.py"
@@ -66,7 +65,7 @@ def test_parameter_files_hold_what_a_job_reads(workspace: Workspace, graphs: dic
 
 def test_what_dvc_reads_is_what_parameters_and_code_ask_for() -> None:
     """If not: `python -m pipeline params --write`, and commit what it wrote."""
-    stages.check(params.load(REPOSITORY), REPOSITORY)
+    stages.check(load_all(), REPOSITORY)
 
 
 def test_lines_of_what_dvc_reads_can_be_read() -> None:

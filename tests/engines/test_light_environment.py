@@ -7,12 +7,13 @@ import subprocess
 import sys
 from functools import cache
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from workspace import REPOSITORY, Done, Workspace, environment
+from workspace import REPOSITORY, Done, Workspace, environment, one_after_another
 
 AUDIT = "requirements-audit.txt"
 WITHOUT = {"PYTHONPATH": str(Path(__file__).parent)}
@@ -72,24 +73,30 @@ def test_all_that_draws_judges_and_reads_can_be_imported() -> None:
     assert not done.returncode, done.stderr
 
 
-@pytest.mark.started
-@pytest.mark.parametrize(
-    "command",
-    ["audit", "audit --recompute", "claims", "show toy:1", "trace toy:1", "list", "why", "report --from-store"],
-)
-def test_reading_and_auditing_need_no_more(built: Workspace, command: str) -> None:
-    code = without_them("from pipeline.__main__ import main; main()")
-    done = built.run("python", "-c", code, *command.split(), **WITHOUT)
-    assert done.status == 0, done.output
+READING = (
+    "audit", "audit --recompute", "claims", "show toy:1", "trace toy:1", "list", "why", "report --from-store",
+)  # fmt: skip
+BUILDING = ("trace toy:1 --rebuild", "accept --all --reason none --prove", "build toy")
 
 
 @pytest.mark.started
-@pytest.mark.parametrize("command", ["trace toy:1 --rebuild", "accept --all --reason none --prove", "build toy"])
-def test_what_needs_more_says_in_one_line_what_to_install(built: Workspace, tmp_path: Path, command: str) -> None:
+def test_reading_and_auditing_need_no_more(built: Workspace) -> None:
+    done = built.run("python", "-c", without_them(f"exec({one_after_another(READING)!r})"), **WITHOUT)
+    ended = [line for line in done.output.splitlines() if line.startswith("status ")]
+    assert ended == ["status 0"] * len(READING), done.output
+
+
+@pytest.mark.started
+def test_what_needs_more_says_in_one_line_what_to_install(built: Workspace, tmp_path: Path) -> None:
     built.edit("pipeline/studies/toy/runs.py")
-    code = without_them("from pipeline.__main__ import main; main()")
-    done = built.run("python", "-c", code, *command.split(), **WITHOUT, TMPDIR=str(tmp_path))
-    refused(done, "torch")
+    code = without_them(f"exec({one_after_another(BUILDING)!r})")
+    done = built.run("python", "-c", code, **WITHOUT, TMPDIR=str(tmp_path))
+    lines = done.output.splitlines()
+    ends = [0, *(number for number, line in enumerate(lines, 1) if line.startswith("status "))]
+    assert len(ends) == 1 + len(BUILDING), done.output
+    for start, end in pairwise(ends):
+        *said, status = lines[start:end]
+        refused(Done(int(status.split()[1]), "\n".join(said)), "torch")
     assert not list(tmp_path.glob("sandglass-*"))
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
-import pytest
 from workspace import BELOW_B, Workspace
 
 RUN_FILES = [
     f"data/runs/toy/{name}"
     for name in ("toy-b.json", "toy-b/curves.parquet", "toy-b/toy-b.safetensors", "toy-b/toy-c.safetensors")
 ]
-engines = pytest.mark.parametrize("engine", ["snakemake", "dvc"])
 
 
 def _without_b(params: dict[str, Any]) -> None:
@@ -25,8 +23,7 @@ def _derive(built: Workspace) -> None:
     assert built.run("python", "-m", "pipeline", "params", "--write").status == 0
 
 
-@engines
-def test_removed_run(built: Workspace, engine: str) -> None:
+def _remove_b(built: Workspace, engine: str) -> None:
     """What read it is made again, without it."""
     built.change_study(_without_b)
     _derive(built)
@@ -42,11 +39,13 @@ def test_removed_run(built: Workspace, engine: str) -> None:
     built.assert_clean()
 
 
-def test_removed_run_added_again(built: Workspace) -> None:
+def test_a_run_removed_by_snakemake(built: Workspace) -> None:
+    _remove_b(built, "snakemake")
+
+
+def test_a_run_removed_by_dvc_and_added_again_by_snakemake(built: Workspace) -> None:
     before, params = built.artifacts(), built.parameters()
-    built.change_study(_without_b)
-    assert built.planned() == BELOW_B
-    built.engine("dvc")
+    _remove_b(built, "dvc")
     built.restore(params)
     built.engine("snakemake")
     assert built.artifacts() == before

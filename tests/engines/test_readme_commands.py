@@ -134,6 +134,7 @@ def test_what_looks_at_results(dyck: Workspace, tmp_path: Path) -> None:
         done = as_typed(workspace, command.replace("[X]", "dyck/fig3"), TMPDIR=str(tmp_path))
         if "--rebuild" in command:
             assert "identical" in done.output and "different" not in done.output
+            assert not [*tmp_path.glob("sandglass-*")]
     assert (workspace.path / LOOKING[-1].split()[1]).is_file()
 
 
@@ -157,9 +158,11 @@ def test_a_build_by_make(smoke_of: Callable[[str], Workspace], tmp_path: Path) -
     (workspace.path / ".venv").mkdir()
     (workspace.path / ".venv/bin").symlink_to(Path(sys.executable).parent)
     (workspace.path / ".venv/.stamp").touch()
-    (workspace.path / "data/figures/nce").rename(tmp_path / "lost")
+    (workspace.path / "data/figures/nce/nce-rates").rename(tmp_path / "lost")
     done = as_typed(workspace, *BUILDING)
-    assert (workspace.path / "data/figures/nce").is_dir() and (workspace.path / "data/report/index.html").is_file()
+    assert (workspace.path / "data/figures/nce/nce-rates").is_dir() and (
+        workspace.path / "data/report/index.html"
+    ).is_file()
     assert len(done.output.splitlines()) < 40, done.output
     again = as_typed(workspace, *BUILDING)
     assert len(again.output.splitlines()) < 20, again.output

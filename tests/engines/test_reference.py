@@ -140,12 +140,11 @@ def test_what_cannot_be_fetched_is_named_and_the_rest_is_built(built: Workspace)
     assert "the report goes without gone of data/reference" in done.output
 
 
-def test_a_set_of_the_old_layout_is_read(clone: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_of_the_old_layout_is_read(built: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """All tables beside each other, and a record that names one job for them; in both layouts it is verified."""
-    clone.engine("snakemake")
-    assert freeze(clone, clone.path).startswith("0 ")
-    folder = clone.path / "data/reference/toy"
-    monkeypatch.chdir(clone.path)
+    assert freeze(built, built.path).startswith("0 ")
+    folder = built.path / "data/reference/toy"
+    monkeypatch.chdir(built.path)
     (new,) = reading.load("toy")
     _all_verified(new)
     record = json.loads((folder / "record.json").read_text())

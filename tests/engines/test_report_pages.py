@@ -130,12 +130,12 @@ def test_lineage_follows_the_edges_of_the_experiment(site: Path) -> None:
     }
 
 
-def test_an_edit_of_one_function_changes_only_pages_that_tell_of_it(toy: Workspace, tmp_path: Path) -> None:
+def test_an_edit_of_one_function_changes_only_pages_that_tell_of_it(toy: Workspace, site: Path, tmp_path: Path) -> None:
     def contents(site: Path) -> dict[str, bytes]:
         return {str(path.relative_to(site)): path.read_bytes() for path in site.rglob("*") if path.is_file()}
 
     workspace = Workspace(Path(shutil.copytree(toy.path, tmp_path / "tree", symlinks=True)), dict(toy.env))
-    before = contents(build(workspace))
+    before = contents(site)
     workspace.edit("pipeline/studies/toy/figures/losses.py")
     after = contents(build(workspace))
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}

@@ -8,18 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from safetensors.numpy import load as decode
 from workspace import BELOW_A_RUN, BELOW_B, Workspace, add_twin
 
-OTHER = {"snakemake": "dvc", "dvc": "snakemake"}
 MODEL_A = "data/runs/toy/toy-a/toy-a.safetensors"
 FIGURE = "data/figures/toy/toy-means/means.svg"
 
 
-def test_after_snakemake_dvc_skips_all(built: Workspace) -> None:
-    built.assert_clean()
+def test_what_is_no_edit_makes_nothing_stale(built: Workspace) -> None:
+    """New times, and lost records of Snakemake."""
+    files = ("pipeline/store/tables.py", "requirements.txt", "data/datasets/toy/toy-numbers/toy-numbers.parquet")
+    built.run("touch", *files)
     assert built.engine("dvc").ran == set()
+    built.run("rm", "-rf", ".snakemake", ".sandglass", "logs")
+    built.assert_clean()
+    built.set_lr("toy-a", 0.75)
+    assert built.planned() == {"train toy-a"} | BELOW_A_RUN
+    assert built.planned("data/runs/toy/toy-b/toy-c.safetensors") == set()
 
 
 def test_dvc_alone_makes_the_same_bytes(template: Path, empty: Workspace) -> None:
@@ -33,20 +38,19 @@ def test_artifacts_above_the_checksum_limit_take_part(built: Workspace) -> None:
     assert len(sizes) == 3 and min(sizes) > 1_000_000
 
 
-@pytest.mark.parametrize("engine", OTHER)
-def test_a_parameter_changed_by_one_engine_and_back_by_the_other(built: Workspace, engine: str) -> None:
+def test_a_parameter_changed_by_snakemake_and_back_by_dvc(built: Workspace) -> None:
     before = built.artifacts()
     built.set_lr("toy-a", 0.75)
-    assert built.engine(engine).ran == {"train toy-a"} | BELOW_A_RUN
+    assert built.engine("snakemake").ran == {"train toy-a"} | BELOW_A_RUN
     assert built.artifacts() != before
     built.assert_clean()
     built.set_lr("toy-a", 0.5)
-    built.engine(OTHER[engine])
+    built.engine("dvc")
     assert built.artifacts() == before
     built.assert_clean()
 
 
-def test_a_value_that_two_runs_share_is_followed_by_both(built: Workspace) -> None:
+def test_a_value_that_two_runs_share_is_changed_by_dvc_and_back_by_snakemake(built: Workspace) -> None:
     before = built.artifacts()
 
     def steps(count: int) -> None:
@@ -89,37 +93,25 @@ def test_git_checkout_restores_the_old_results(built: Workspace) -> None:
     built.assert_clean()
 
 
-def test_plan_equals_run(built: Workspace) -> None:
+def test_a_job_that_failed_in_dvc_is_run_again_by_snakemake_with_everything_below(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
-    assert built.planned() == {"train toy-a"} | BELOW_A_RUN
-    assert built.planned("data/runs/toy/toy-b/toy-c.safetensors") == set()
-
-
-@pytest.mark.parametrize("engine", OTHER)
-def test_failed_job_is_run_again_with_everything_below(built: Workspace, engine: str) -> None:
-    built.set_lr("toy-a", 0.75)
-    run = built.snakemake if engine == "snakemake" else built.repro
-    failed = run(TOY_FAIL="toy-a")
+    failed = built.repro(TOY_FAIL="toy-a")
     assert failed.status != 0
     assert "Traceback" not in failed.output
-    assert built.engine(OTHER[engine]).ran == {"train toy-a"} | BELOW_A_RUN
+    assert built.engine("snakemake").ran == {"train toy-a"} | BELOW_A_RUN
     built.assert_clean()
 
 
-def test_failed_run_keeps_what_it_finished_and_leaves_no_target_fresh(built: Workspace) -> None:
+def test_a_failed_run_keeps_what_it_finished_and_leaves_no_target_fresh(built: Workspace) -> None:
+    before, params = built.artifacts(), built.parameters()
     built.set_lr("toy-a", 0.75)
     built.set_lr("toy-b", 0.75)
-    assert built.snakemake("--keep-going", TOY_FAIL="toy-a").status != 0
+    failed = built.snakemake("--keep-going", TOY_FAIL="toy-a")
+    assert failed.status != 0 and "Traceback" not in failed.output
     assert "train-toy-b" not in built.status()
     assert built.planned() == {"train toy-a"} | BELOW_A_RUN
     assert built.planned(FIGURE) == {"train toy-a", "analyse toy-means", "figures toy-means"}
-
-
-def test_parameter_set_back_after_a_failure(built: Workspace) -> None:
-    before = built.artifacts()
-    built.set_lr("toy-a", 0.75)
-    assert built.snakemake(TOY_FAIL="toy-a").status != 0
-    built.set_lr("toy-a", 0.5)
+    built.restore(params)
     built.engine("dvc")
     assert built.artifacts() == before
     built.assert_clean()
@@ -134,46 +126,21 @@ def test_partial_target_records_only_its_own_stages(built: Workspace) -> None:
     assert built.planned() == {"train toy-b"} | BELOW_A_RUN
 
 
-@pytest.mark.parametrize(
-    ("file", "steps", "below"),
-    [
-        (
-            "pipeline/studies/toy/measures/metrics.py",  # which the other analysis does not import
-            {"analyse toy-means"},
-            BELOW_B - {"analyse toy-means"},
-        ),
-        ("data/reference/README.md", {"report"}, set()),
-    ],
-)
-def test_code_is_an_input(built: Workspace, file: str, steps: set[str], below: set[str]) -> None:
+def test_code_is_an_input(built: Workspace) -> None:
     """A comment changes no result, so DVC stops where the bytes are the same; Snakemake plans for the worst.
 
     The report prints the md5 of all code, so it is made anew.
     """
-    built.edit(file)
-    assert built.planned() == steps | below
-    assert built.engine("dvc").ran == steps | {"report"}
-    built.assert_clean()
-
-
-def test_old_time_stamp_does_not_hide_an_edit(built: Workspace) -> None:
-    built.edit("pipeline/studies/toy/figures/means.py")
-    built.run("touch", "-d", "2001-01-01", "pipeline/studies/toy/figures/means.py")
+    built.edit("data/reference/README.md")
+    assert built.planned() == {"report"}
+    figures = "pipeline/studies/toy/figures/means.py"
+    built.edit(figures)
+    built.run("touch", "-d", "2001-01-01", figures)  # an old time does not hide an edit
     assert built.planned() == {"figures toy-means", "report"}
-
-
-def test_touched_code_is_not_an_edit(built: Workspace) -> None:
-    built.run(
-        "touch", "pipeline/store/tables.py", "requirements.txt", "data/datasets/toy/toy-numbers/toy-numbers.parquet"
-    )
+    built.edit("pipeline/studies/toy/measures/metrics.py")  # which the other analysis does not import
+    assert built.planned() == BELOW_B
+    assert built.engine("dvc").ran == {"analyse toy-means", "figures toy-means", "report"}
     built.assert_clean()
-
-
-def test_lost_records_do_not_matter(built: Workspace) -> None:
-    built.run("rm", "-rf", ".snakemake", ".sandglass", "logs")
-    built.assert_clean()
-    built.set_lr("toy-a", 0.75)
-    assert built.planned() == {"train toy-a"} | BELOW_A_RUN
 
 
 def test_an_output_that_git_tracks_is_not_recorded(built: Workspace) -> None:
@@ -184,15 +151,6 @@ def test_an_output_that_git_tracks_is_not_recorded(built: Workspace) -> None:
     assert "git rm -r --cached 'data/figures/toy/toy-means'" in done.output
     built.git("restore", "--staged", FIGURE)
     built.engine("snakemake")
-    built.assert_clean()
-
-
-def test_damaged_output_is_made_again(built: Workspace) -> None:
-    before = built.artifacts()
-    file = built.path / "data/tables/toy/toy-means/means.parquet"
-    file.write_bytes(file.read_bytes()[:-100])
-    built.engine("snakemake")
-    assert built.artifacts() == before
     built.assert_clean()
 
 
@@ -274,53 +232,35 @@ def test_an_experiment_that_is_removed_makes_its_readers_stale(built: Workspace)
     built.assert_clean()
 
 
-@pytest.mark.parametrize("change", ["removed", "added"])
-def test_a_graph_that_is_out_of_date_stops_dvc_and_is_written_by_snakemake(built: Workspace, change: str) -> None:
+def test_a_graph_that_is_out_of_date_stops_dvc_and_is_written_by_snakemake(built: Workspace) -> None:
     """DVC reads the edges from a file; the parameter files alone decide what they are."""
+    entry = {"module": "identity", "size": 9}
 
-    def edit(params: dict[str, Any]) -> None:
-        if change == "removed":
-            del params["theory"]["toy-identity"]
-            params["experiments"]["toy-losses"] |= {"theory": ["toy-other"]}
-        params["theory"]["toy-other"] = {"module": "identity", "size": 9}
+    def add(params: dict[str, Any]) -> None:
+        params["theory"]["toy-other"] = entry
+
+    def rename(params: dict[str, Any]) -> None:
+        params["theory"] = {"toy-third": entry}
+        params["experiments"]["toy-losses"] |= {"theory": ["toy-third"]}
 
     built.edit("pipeline/studies/toy/names.py", "THEORY = ()\n")
-    built.engine("snakemake")
-    _toy(built, edit)
+    _toy(built, add)
     before = (built.path / "dvc.yaml").read_bytes()
     done = built.repro()
     assert done.status != 0 and "Traceback" not in done.output
-    if change == "removed":  # DVC itself asks for the parameters of the job
-        assert "Parameters 'toy-identity' are missing from 'params/toy/theory.yaml'" in done.output
-    else:
-        lines = [line for line in done.output.splitlines() if line.startswith("sandglass: ")]
-        assert len(lines) == 1 and "is not what the parameters and the code ask for" in lines[0], done.output
-        assert "python -m pipeline params --write" in lines[0]
+    lines = [line for line in done.output.splitlines() if line.startswith("sandglass: ")]
+    assert len(lines) == 1 and "is not what the parameters and the code ask for" in lines[0], done.output
+    assert "python -m pipeline params --write" in lines[0]
     assert (built.path / "dvc.yaml").read_bytes() == before
-    assert "theory toy-other" in built.planned()
+    assert built.engine("snakemake").ran >= {"theory toy-other", "claims toy"}  # claims read the folder that it is in
     assert (built.path / "dvc.yaml").read_bytes() != before
-    ran = built.engine("dvc").ran
-    assert "theory toy-other" in ran
-    if change == "removed":  # renamed, as for its readers
-        assert {"claims toy", "figures toy-losses"} <= ran
-    built.assert_clean()
-
-
-def test_a_theory_check_that_is_removed_makes_its_readers_stale(built: Workspace) -> None:
-    """Claims read a folder of them, figures name theirs."""
-    built.edit("pipeline/studies/toy/names.py", "THEORY = ()\n")
-    built.engine("snakemake")
-
-    def other(params: dict[str, Any]) -> None:
-        params["theory"]["toy-other"] = params["theory"]["toy-identity"]
-
-    _toy(built, other)
-    assert built.planned() == {"theory toy-other", "claims toy", "report"}
-    built.engine("snakemake")
-    _toy(built, lambda params: params["theory"].pop("toy-other"))
-    assert built.planned() == {"claims toy", "report"}
-    assert built.engine("snakemake").ran == {"claims toy", "report"}
-    assert not [name for name in built.artifacts() if "toy-other" in name]
+    _toy(built, rename)
+    done = built.repro()  # DVC itself asks for the parameters of a job that is gone
+    assert done.status != 0 and "Traceback" not in done.output
+    assert "are missing from 'params/toy/theory.yaml'" in done.output
+    assert "theory toy-third" in built.planned()
+    assert built.engine("dvc").ran >= {"theory toy-third", "claims toy", "figures toy-losses"}
+    assert not [name for name in built.artifacts() if "toy-other" in name or "toy-identity" in name]
     built.assert_clean()
 
 

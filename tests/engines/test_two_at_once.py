@@ -32,38 +32,35 @@ def _busy(workspace: Workspace, engine: str, *target: str) -> subprocess.Popen[s
 
 
 @started
-@pytest.mark.parametrize(
-    ("first", "second", "message"),
-    [
-        ("dvc", "snakemake", "dvc repro train-toy-a` (process "),
-        ("snakemake", "dvc", "Unable to acquire lock"),
-        ("snakemake", "snakemake", "another snakemake (process "),
-        ("dvc", "dvc", "is busy, it is being blocked by:"),
-    ],
-)
-def test_second_stops_before_it_touches_anything(
-    built: Workspace, calm: Workspace, first: str, second: str, message: str
-) -> None:
+@pytest.mark.parametrize("first", ENGINES)
+def test_a_second_stops_before_it_touches_anything(built: Workspace, calm: Workspace, first: str) -> None:
+    """Be it the same engine or the other one, which then builds what is left."""
     process = _busy(built, first, RUN[first])
     before = built.artifacts()
-    done = built.run(*ENGINES[second])
-    assert done.status != 0
-    assert message in (done.output if second == "dvc" else done.last_line)
-    assert "Traceback" not in done.output and not done.ran
+    refusals = {
+        ("dvc", "snakemake"): "dvc repro train-toy-a` (process ",
+        ("snakemake", "dvc"): "Unable to acquire lock",
+        ("snakemake", "snakemake"): "another snakemake (process ",
+        ("dvc", "dvc"): "is busy, it is being blocked by:",
+    }
+    for second, command in ENGINES.items():
+        done = calm.run(*command)
+        assert done.status != 0
+        assert refusals[first, second] in (done.output if second == "dvc" else done.last_line)
+        assert "Traceback" not in done.output and not done.ran
     assert process.poll() is None
     assert built.artifacts() == before
     built.release()
     output, _ = process.communicate()
     assert process.returncode == 0, output
-    assert calm.engine(second).ran == BELOW_A_RUN
+    assert calm.engine("dvc" if first == "snakemake" else "snakemake").ran == BELOW_A_RUN
     calm.assert_clean()
 
 
 @started
-@pytest.mark.parametrize("other", ENGINES)
-def test_of_two_started_at_once_one_builds_everything(built: Workspace, calm: Workspace, other: str) -> None:
+def test_of_two_started_at_once_one_builds_everything(built: Workspace, calm: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
-    both = [built.start(*ENGINES[name], **built.hold("toy-a")) for name in ("snakemake", other)]
+    both = [built.start(*command, **built.hold("toy-a")) for command in ENGINES.values()]
     while all(process.poll() is None for process in both):
         time.sleep(0.05)
     built.release()
@@ -92,12 +89,10 @@ def test_killed_engine_continues_while_its_orphan_ends(built: Workspace, calm: W
 
 
 @started
-@pytest.mark.parametrize("engine", ENGINES)
-def test_other_engine_continues_a_killed_run(built: Workspace, calm: Workspace, engine: str) -> None:
-    process = _busy(built, engine)
-    _kill_all(process)
-    other = "dvc" if engine == "snakemake" else "snakemake"
-    assert calm.engine(other).ran == {"train toy-a"} | BELOW_A_RUN
+def test_snakemake_continues_a_killed_dvc(built: Workspace, calm: Workspace) -> None:
+    """The other way round is a round of `test_kill`."""
+    _kill_all(_busy(built, "dvc"))
+    assert calm.engine("snakemake").ran == {"train toy-a"} | BELOW_A_RUN
     calm.assert_clean()
 
 

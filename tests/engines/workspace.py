@@ -14,8 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -229,9 +229,35 @@ class Workspace:
         yaml.dump({"schema": "2.0", "stages": stages}, self.path / "dvc.lock")
 
 
+def one_after_another(commands: Iterable[str]) -> str:
+    """Code that runs commands in one process, which loads what they need once; it prints the status of each."""
+    return f"""
+import sys
+from pipeline.__main__ import main
+for command in {[*commands]}:
+    sys.argv, status = ["pipeline", *command.split()], 0
+    try:
+        main()
+    except SystemExit as end:
+        status = end.code or 0
+    sys.stdout.flush()
+    print("status", status, flush=True)
+"""
+
+
 def stored(md5: str) -> Path:
     """The object with this md5 in the embedded store of the repository."""
     return REPOSITORY / ".dvcstore/files/md5" / md5[:2] / md5[2:]
+
+
+def load_all() -> params.Params:
+    """The parameters of this repository, read once; what is noted of the code that they name is noted anew."""
+    return replace(_loaded(), memo={})
+
+
+@functools.cache
+def _loaded() -> params.Params:
+    return params.load(REPOSITORY)
 
 
 @functools.cache

@@ -160,13 +160,13 @@ def test_gates_read_nothing_else(loaded: params.Params, made: Tables, theory: pl
         return [(row["value"], row["verdict"]) for row in judged(loaded, tables, theory).values()]
 
     before = told(made)
-    for name, frame in made.items():
-        columns = {column for column, dtype in frame.schema.items() if dtype == pl.Float64} - KEYS
-        read = COMPARED if name == "comparisons" else READ.get(name, ([], []))[0]
-        for column in sorted(columns - set(read)):
-            for value in (-1e9, 1e9):
-                changed = frame.with_columns(pl.lit(value).alias(column))
-                assert told(made | {name: changed}) == before, (name, column)
+    for value in (-1e9, 1e9):
+        changed = {}
+        for name, frame in made.items():
+            columns = {column for column, dtype in frame.schema.items() if dtype == pl.Float64} - KEYS
+            read = COMPARED if name == "comparisons" else READ.get(name, ([], []))[0]
+            changed[name] = frame.with_columns(pl.lit(value).alias(column) for column in sorted(columns - set(read)))
+        assert told(changed) == before
 
 
 def test_nearly_every_gate_is_tested_here(loaded: params.Params, made: Tables, theory: pl.DataFrame) -> None:

@@ -112,7 +112,10 @@ PLACES: list[tuple[str, tuple[Any, str], int | None]] = [
 def test_no_row_holds_that_read_an_output_which_is_none(
     unspoilt: Checked, key: str, place: tuple[Any, str], parts: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert_no_row_holds(monkeypatch, unspoilt(key), lambda: checked(key), place, 0.7, parts=parts)
+    # Of two sizes the smaller: the larger has the same rows, and one more of the same numbers; it takes half a minute.
+    less = {"sizes": [[6, 3, 3]]} if key == names.VANISHING else {}
+    before = checked(key, **less) if less else unspoilt(key)
+    assert_no_row_holds(monkeypatch, before, lambda: checked(key, **less), place, 0.7, parts=parts)
 
 
 # Exact values

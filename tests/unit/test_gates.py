@@ -8,13 +8,13 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import polars as pl
 import pytest
-from workspace import REPOSITORY, STUDIES, stored
+from workspace import REPOSITORY, STUDIES, load_all, stored
 
-from pipeline import params
 from pipeline.audit import provenance
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
@@ -25,7 +25,7 @@ from pipeline.kit.verdicts import Gate, Measured
 from pipeline.store.paths import claims_path
 from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW, UNDECIDED
 
-LOADED = params.load(REPOSITORY)
+LOADED = load_all()
 LOCK = provenance.Lock((REPOSITORY / provenance.LOCK).read_text(encoding="utf-8"), str(provenance.LOCK))
 WORDS = r"(at least|at most|above|below|less than|more than|fewer than|exceeds|within|up to) "
 
@@ -65,8 +65,9 @@ def context(study: str) -> Results:
     )
 
 
+@cache
 def judged(study: str) -> tuple[pl.DataFrame, list[Gate]]:
-    """The claims table of a study from what lies here, and the gates that it was made of."""
+    """The claims table of a study from what lies here, and the gates that it was made of; both made once."""
     gates: list[Gate] = []
     table = verdicts.table
 

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from workspace import REPOSITORY, STUDIES
+from workspace import STUDIES, load_all
 
-from pipeline import params
 from pipeline.engine import graph
 from pipeline.engine.imports import CACHE, Sources
 from pipeline.errors import SandglassError
@@ -110,7 +109,7 @@ def test_what_cannot_be_followed_is_an_error(tree: Path, text: str, said: str) -
 
 
 def test_code_of_one_study_is_no_input_of_another() -> None:
-    loaded = params.load(REPOSITORY)
+    loaded = load_all()
     for job in graph.jobs(loaded)[:-1]:
         files = list(map(str, graph.code(job, loaded)))
         assert f"pipeline/steps/{job.step}.py" in files and len(set(files)) == len(files)
@@ -120,7 +119,7 @@ def test_code_of_one_study_is_no_input_of_another() -> None:
 
 
 def test_modules_that_parameters_name_are_inputs_of_what_reads_them() -> None:
-    loaded = params.load(REPOSITORY)
+    loaded = load_all()
 
     def code(step: str, key: str) -> set[str]:
         return set(map(str, graph.code(graph.job(step, key, loaded), loaded)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from workspace import load_all
 
 from pipeline import params
 from pipeline.errors import SandglassError
@@ -20,7 +21,7 @@ Indexed = Callable[[Any], dict[str, index.Item]]
 
 @pytest.fixture(scope="module")
 def loaded() -> params.Params:
-    return params.load(ROOT)
+    return load_all()
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ FILES = {MAIN: load_study("dyck").raw[MAIN]} | DYCK  # what each file says
 MAX_LINE = 700
 
 fuzz = settings(
-    derandomize=True, database=None, deadline=None, max_examples=200, suppress_health_check=list(HealthCheck)
+    derandomize=True, database=None, deadline=None, max_examples=80, suppress_health_check=list(HealthCheck)
 )
 
 

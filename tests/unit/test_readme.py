@@ -11,9 +11,8 @@ from typing import Any
 import polars as pl
 import pytest
 from ruamel.yaml import YAML
-from workspace import REPOSITORY, stored
+from workspace import REPOSITORY, load_all, stored
 
-from pipeline import params
 from pipeline.audit import readme
 from pipeline.errors import SandglassError
 from pipeline.kit import comparisons
@@ -21,7 +20,7 @@ from pipeline.references.upgrade import known_words
 from schemas.claims import FAILS, HOLDS, KINDS, NOT_RUN, STATED, TOO_FEW, UNDECIDED
 
 SETS = " ".join((REPOSITORY / "docs/reference-sets.md").read_text(encoding="utf-8").split())
-LOADED = params.load(REPOSITORY)
+LOADED = load_all()
 STUDIES = LOADED.studies
 
 

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from markupsafe import Markup, escape
 from PIL import Image
+from workspace import load_all
 
 from pipeline import params
 from pipeline.engine import graph
@@ -45,7 +46,7 @@ def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def loaded() -> Params:
-    return params.load(ROOT)
+    return load_all()
 
 
 # Markdown
@@ -508,7 +509,7 @@ def test_contrast(mode: int) -> None:
 
 def test_every_column_is_described() -> None:
     models = [Claims, Curves, Theory]
-    for study in params.load(ROOT).studies:
+    for study in load_all().studies:
         datasets = importlib.import_module(f"schemas.{study}.datasets").SCHEMA
         models += datasets.values() if isinstance(datasets, dict) else [datasets]
         models += importlib.import_module(f"schemas.{study}.tables").SCHEMAS.values()
