@@ -20,9 +20,20 @@ from pipeline.engine import preload
 
 PROGRAMS = ("dvc", "snakemake")
 LIBRARIES = (
-    "dvc.cli.parser", "dvc.dvcfile", "dvc.repo.reproduce", "dvc.repo.status", "dvc.stage.loader", "dvc_data.index",
-    "dvc_task.proc.manager", "networkx", "psutil", "scmrepo.git", "smart_open", "snakemake.cli", "snakemake.storage",
-)  # fmt: skip
+    "dvc.cli.parser",
+    "dvc.dvcfile",
+    "dvc.repo.reproduce",
+    "dvc.repo.status",
+    "dvc.stage.loader",
+    "dvc_data.index",
+    "dvc_task.proc.manager",
+    "networkx",
+    "psutil",
+    "scmrepo.git",
+    "smart_open",
+    "snakemake.cli",
+    "snakemake.storage",
+)
 SCRIPT = """#!{python}
 import os, sys
 sys.path[0] = {repository!r}

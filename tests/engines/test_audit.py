@@ -293,8 +293,11 @@ def test_an_object_of_the_store_that_is_no_longer_whole_is_told_from_a_lost_file
     names = {file: str(path.relative_to(clone.path)) for file, path in stored.items()}
     assert named(report, "commit") == {*names.values()}
     lost = {each["what"]: each for each in report["findings"] if each["part"] == "published"}
-    mends = {file: lost.pop(file)["mend"] for file, how in ((TABLE, "damaged"), (CLAIMS, "lost"))
-             if lost[file]["text"] == f"lost; its stored copy is {how}: {names[file]}"}  # fmt: skip
+    mends = {
+        file: lost.pop(file)["mend"]
+        for file, how in ((TABLE, "damaged"), (CLAIMS, "lost"))
+        if lost[file]["text"] == f"lost; its stored copy is {how}: {names[file]}"
+    }
     assert mends.keys() == {TABLE, CLAIMS}
     assert all(each["mend"].startswith("dvc pull --force ") for each in lost.values())
     for mend in (*mends.values(), "dvc pull --allow-missing"):  # the last brings all others

@@ -73,9 +73,7 @@ def test_all_that_draws_judges_and_reads_can_be_imported() -> None:
     assert not done.returncode, done.stderr
 
 
-READING = (
-    "audit", "audit --recompute", "claims", "show toy:1", "trace toy:1", "list", "why", "report --from-store",
-)  # fmt: skip
+READING = ("audit", "audit --recompute", "claims", "show toy:1", "trace toy:1", "list", "why", "report --from-store")
 BUILDING = ("trace toy:1 --rebuild", "accept --all --reason none --prove", "build toy")
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.kit.streams import stream
 from pipeline.languages import ising
+from pipeline.studies.parallel.analysis import design
 from pipeline.studies.parallel.exact import chains, estimation, fits
 
 SEED = 20251127
@@ -223,3 +224,19 @@ def test_errors_are_what_asymptotics_say(J: float) -> None:
         squares = ((fits.newton(problem).theta_RxD - theta) ** 2).sum(1)
         trace = np.trace(np.linalg.inv(estimation.information(p, phi, estimation.uniform(4, k))))
         assert abs(4000 * squares.mean() / trace - 1) < 0.1
+
+
+def test_sets_of_masks_are_those_of_the_chapter() -> None:
+    """EXP-6 at J_in = 1: trace, C and worst direction of five sets of masks."""
+    p, phi = ising.law(design.two_pairs(1.0, 0.05), 4), ising.statistics(4)
+    fisher = estimation.information(p, phi, estimation.uniform(4, 4))
+    traces, constants = [], []
+    for scheme in design.schemes().values():
+        gamma = np.linalg.inv(estimation.information(p, phi, scheme))
+        traces.append(np.trace(gamma))
+        constants.append(1 / chains.gap(chains.block_dynamics(p, scheme), p))
+        worst = estimation.worst_ratio(gamma, fisher)
+        assert np.isclose(worst, np.linalg.eigvals(gamma @ fisher).real.max(), rtol=1e-8)
+        assert np.isclose(worst, constants[-1], rtol=1e-3)
+    assert np.allclose(traces, [81.17, 50.33, 45.78, 52.09, 37.57], atol=6e-3)
+    assert np.allclose(constants, [20.08, 9.83, 4.87, 2.42, 1], atol=6e-3)
