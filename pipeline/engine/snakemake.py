@@ -87,7 +87,8 @@ def _targets(words: list[str]) -> list[str]:
 
     A Snakefile is read before Snakemake passes them on, so its own parser is asked once more.
     """
-    if Path(words[0]).name != "snakemake":
+    # Its script, or its package by ``python -m snakemake``.
+    if Path(words[0]).name != "snakemake" and Path(words[0]).parts[-2:] != ("snakemake", "__main__.py"):
         return []
     from snakemake.cli import get_argument_parser
 
