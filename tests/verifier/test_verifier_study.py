@@ -95,6 +95,6 @@ def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
     assert set(measured["comparison"]) == {each.key for each in DECLARED}
     runs_ = pl.read_parquet(data / "tables/verifier/verifier-unseen/unseen_runs.parquet")
     assert runs_["exact"].all() and runs_["verifier"].n_unique() == 4
-    claims = pl.read_parquet(data / "claims/verifier.parquet")
+    claims = pl.read_parquet(data / "claims/verifier/claims.parquet")
     assert {"12", "13", "15", "16", "23", "26", "30"} <= set(claims["claim"])
     assert (data / "report/study/verifier.html").is_file()
