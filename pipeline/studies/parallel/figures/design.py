@@ -133,9 +133,8 @@ def finite(context: Results) -> Figure:
         .sort("n", "what", "m")
     )
     order = [f"n = {n}" for n in sorted(rows["n"].unique())]
-    x = logarithmic([float(m) for m in data["m"]], "masks of each sample m", format=".0e")
-    ends = [min(data["m"].to_list()), max(data["m"].to_list())]
-    x["axis"] = alt.Axis(values=[float(end) for end in ends], format=".0e", labelFlush=True)
+    x = logarithmic([float(m) for m in data["m"]], "masks of each sample m")
+    x["axis"] = alt.Axis(values=[float(10**e) for e in range(3, 8, 2)], format=".0e")
     y = logarithmic(data["value"].to_list(), "total variation", format="~g")
     kinds = list(names.values())
     base = alt.Chart().encode(x=alt.X("m:Q", **x), y=alt.Y("value:Q", **y))

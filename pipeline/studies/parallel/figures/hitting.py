@@ -14,7 +14,7 @@ from schemas.parallel.tables import GIBBS, INDEPENDENT
 PARALLEL = "independent parallel"
 COLOURS = {
     "k = 1": charts.ORANGE,
-    "k = 2": charts.YELLOW,
+    "k = 2": charts.GREY,
     "k = 3": charts.PURPLE,
     "k = 4": charts.GREEN,
     "k = 6": charts.SKY,
