@@ -25,7 +25,7 @@ from pipeline.errors import SandglassError
 from pipeline.store import paths
 
 SIZE = 1e-7
-CORE = Path("pipeline/training/core.py")
+JOBS = Path("pipeline/training/jobs.py")
 PLAIN = "        return torch.from_numpy(np.stack(rows)).to(torch.float32)\n"
 PERTURBED = f"""        noise = np.stack([self.rng(r, "rounding").standard_normal(len(rows[0])) for r in replicas])
         return torch.from_numpy(np.stack(rows) * (1 + {SIZE} * noise)).to(torch.float32)
@@ -54,11 +54,11 @@ def main(
 
 def perturb(tree: Path) -> None:
     """Have trainings in ``tree`` start from other last bits."""
-    file = tree / CORE
+    file = tree / JOBS
     text = file.read_text(encoding="utf-8")
     if PERTURBED not in text:
         if PLAIN not in text:
-            raise SandglassError(f"{CORE}: initial weights are not made as {Path(__file__).name} expects")
+            raise SandglassError(f"{JOBS}: initial weights are not made as {Path(__file__).name} expects")
         file.write_text(text.replace(PLAIN, PERTURBED), encoding="utf-8")
 
 

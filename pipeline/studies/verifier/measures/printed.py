@@ -34,7 +34,7 @@ def gives_spread(mean: float, spread: float, reading: str, count: int = publishe
 
     The mean is that of integers, so that it is exact where it is printed with enough digits for it.
 
-    >>> gives_spread(240.0, 5.177, POPULATION), gives_spread(240.0, 5.177, SAMPLE_ERROR)
+    >>> gives_spread(240.0, 5.177, POPULATION), gives_spread(240.0, 5.177, SAMPLE)
     (True, False)
     """
     total = Fraction(str(mean)) * count
