@@ -19,13 +19,17 @@ TRUE, LEARNED = "true", "learned"
 class Trajectories(pa.DataFrameModel):
     """sde_traj: a trajectory in each row, x at times 0, eta, 2 eta, ...: ``x`` lists them, d numbers a point."""
 
-    process_id: pl.String = pa.Field(str_length={"min_value": 1})
-    kind: pl.String = pa.Field(isin=KINDS)
-    rho: pl.Float64 = pa.Field(gt=0)
-    d: pl.Int8 = pa.Field(ge=1, le=8)
-    eta: pl.Float64 = pa.Field(gt=0)
-    seed: pl.Int32 = pa.Field(ge=0)
-    x: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float64})
+    process_id: pl.String = pa.Field(str_length={"min_value": 1}, description="id of the diffusion")
+    kind: pl.String = pa.Field(
+        isin=KINDS, description="Ornstein-Uhlenbeck (ou), log-cosh, or a chain on finitely many states"
+    )
+    rho: pl.Float64 = pa.Field(gt=0, description="strong convexity of f")
+    d: pl.Int8 = pa.Field(ge=1, le=8, description="dimension of the state")
+    eta: pl.Float64 = pa.Field(gt=0, description="time between points")
+    seed: pl.Int32 = pa.Field(ge=0, description="number of the trajectory, from 0")
+    x: pl.List = pa.Field(
+        dtype_kwargs={"inner": pl.Float64}, description="the points of the trajectory, d numbers each"
+    )
 
     class Config:
         """Exactly these columns, in this order; one row per trajectory."""
@@ -44,20 +48,29 @@ class Trajectories(pa.DataFrameModel):
 class PairTable(pa.DataFrameModel):
     """sde_pairs: the pairs of a trajectory in each row, in one dimension; ``y`` says whether x' followed x."""
 
-    process_id: pl.String = pa.Field(str_length={"min_value": 1})
-    kind: pl.String = pa.Field(isin=KINDS)
-    rho: pl.Float64 = pa.Field(gt=0)
-    alpha: pl.Float64 = pa.Field(ge=0)
+    process_id: pl.String = pa.Field(str_length={"min_value": 1}, description="id of the diffusion")
+    kind: pl.String = pa.Field(
+        isin=KINDS, description="Ornstein-Uhlenbeck (ou), log-cosh, or a chain on finitely many states"
+    )
+    rho: pl.Float64 = pa.Field(gt=0, description="strong convexity of f")
+    alpha: pl.Float64 = pa.Field(ge=0, description="weight of log cosh x in f; 0 for Ornstein-Uhlenbeck")
     points: pl.Int32 = pa.Field(ge=3, description="of the grid")
     half_width: pl.Float64 = pa.Field(gt=0, description="of the grid")
-    q_kind: pl.String = pa.Field(isin=CONTRASTS)
-    mu_q: pl.Float64
-    sd_q: pl.Float64 = pa.Field(gt=0)
-    eta: pl.Float64 = pa.Field(gt=0)
-    seed: pl.Int32 = pa.Field(ge=0)
-    x: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float64})
-    x_prime: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float64})
-    y: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int8})
+    q_kind: pl.String = pa.Field(
+        isin=CONTRASTS,
+        description="whether the noise is drawn around a fixed point (marginal) or around z (conditional)",
+    )
+    mu_q: pl.Float64 = pa.Field(description="mean of the noise; of a conditional one, from z")
+    sd_q: pl.Float64 = pa.Field(gt=0, description="standard deviation of the noise, in each coordinate")
+    eta: pl.Float64 = pa.Field(gt=0, description="time between the points of a pair")
+    seed: pl.Int32 = pa.Field(ge=0, description="number of the trajectory, from 0")
+    x: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float64}, description="first points of the pairs")
+    x_prime: pl.List = pa.Field(
+        dtype_kwargs={"inner": pl.Float64}, description="second points: a time eta after the first, or noise"
+    )
+    y: pl.List = pa.Field(
+        dtype_kwargs={"inner": pl.Int8}, description="labels: 1 where the second point followed, 0 where it is noise"
+    )
 
     class Config:
         """Exactly these columns, in this order; one row per trajectory."""
@@ -85,11 +98,13 @@ class PairTable(pa.DataFrameModel):
 class Process(Result):
     """sde_process: the diffusions of the study."""
 
-    process_id: pl.String = pa.Field(unique=True)
-    kind: pl.String = pa.Field(isin=KINDS)
-    d: pl.Int8 = pa.Field(ge=1, le=8)
+    process_id: pl.String = pa.Field(unique=True, description="id of the diffusion")
+    kind: pl.String = pa.Field(
+        isin=KINDS, description="Ornstein-Uhlenbeck (ou), log-cosh, or a chain on finitely many states"
+    )
+    d: pl.Int8 = pa.Field(ge=1, le=8, description="dimension of the state")
     rho: pl.Float64 = pa.Field(gt=0, description="strong convexity of f")
-    alpha: pl.Float64 = pa.Field(ge=0)
+    alpha: pl.Float64 = pa.Field(ge=0, description="weight of log cosh x in f; 0 for Ornstein-Uhlenbeck")
     B: pl.Float64 = pa.Field(gt=0, description="E_pi |x|")
     variance: pl.Float64 = pa.Field(gt=0, description="of pi, in each coordinate")
 
@@ -97,8 +112,8 @@ class Process(Result):
 class Population(Result):
     """E1: the Bayes classifier of an Ornstein-Uhlenbeck process against q = pi, and the height of its kernel."""
 
-    process_id: pl.String
-    eta: pl.Float64 = pa.Field(gt=0)
+    process_id: pl.String = pa.Field(description="id of the diffusion")
+    eta: pl.Float64 = pa.Field(gt=0, description="time between the points of a pair")
     eps_star: pl.Float64 = pa.Field(gt=0, le=0.25, description="R(h*)")
     height: pl.Float64 = pa.Field(gt=0, description="E_{pi, p*} p*, by quadrature")
     height_exact: pl.Float64 = pa.Field(gt=0, description="(4 pi s^2)^(-d/2)")
@@ -112,8 +127,8 @@ class Population(Result):
 class Beta(Result):
     """sde_beta: mixing of an Ornstein-Uhlenbeck process after a time t, and the bound of Lemma 5."""
 
-    process_id: pl.String
-    t: pl.Float64 = pa.Field(gt=0)
+    process_id: pl.String = pa.Field(description="id of the diffusion")
+    t: pl.Float64 = pa.Field(gt=0, description="time that has passed")
     beta: pl.Float64 = pa.Field(ge=0, le=1, description="E_{z ~ pi} TV(P^t(. | z), pi)")
     bound: pl.Float64 = pa.Field(gt=0, description="B/sqrt(2 pi t)")
     tv_z0: pl.Float64 = pa.Field(ge=0, le=1, description="from z = 0")
@@ -128,13 +143,13 @@ class Beta(Result):
 class Bounds(Result):
     """sde_bounds: an inequality lhs <= rhs on an instance, and whether it is expected to hold."""
 
-    check: pl.String = pa.Field(isin=CHECKS)
-    draw: pl.Int32 = pa.Field(ge=0)
+    check: pl.String = pa.Field(isin=CHECKS, description="the statement that is checked")
+    draw: pl.Int32 = pa.Field(ge=0, description="number of the instance within its check, from 0")
     case: pl.String = pa.Field(description="what is on the left, or of which instance")
-    lhs: pl.Float64
-    rhs: pl.Float64
+    lhs: pl.Float64 = pa.Field(description="left side")
+    rhs: pl.Float64 = pa.Field(description="right side")
     ratio: pl.Float64 = pa.Field(nullable=True, description="lhs/rhs; null where rhs is 0")
-    holds: pl.Boolean
+    holds: pl.Boolean = pa.Field(description="whether lhs <= rhs, up to rounding")
     expected: pl.Boolean = pa.Field(description="false for printed forms that are known to fail here")
 
     class Config:
@@ -152,17 +167,23 @@ class Bounds(Result):
 class Fit(Result):
     """sde_fit: what a classifier of pairs recovered of the kernel."""
 
-    process_id: pl.String
-    d: pl.Int8 = pa.Field(ge=1, le=8)
+    process_id: pl.String = pa.Field(description="id of the diffusion")
+    d: pl.Int8 = pa.Field(ge=1, le=8, description="dimension of the state")
     q_id: pl.String = pa.Field(description="the law of the noise, as figures name it")
-    q_kind: pl.String = pa.Field(isin=CONTRASTS)
-    mu_q: pl.Float64
-    sd_q: pl.Float64 = pa.Field(gt=0)
-    eta: pl.Float64 = pa.Field(gt=0)
+    q_kind: pl.String = pa.Field(
+        isin=CONTRASTS,
+        description="whether the noise is drawn around a fixed point (marginal) or around z (conditional)",
+    )
+    mu_q: pl.Float64 = pa.Field(description="mean of the noise; of a conditional one, from z")
+    sd_q: pl.Float64 = pa.Field(gt=0, description="standard deviation of the noise, in each coordinate")
+    eta: pl.Float64 = pa.Field(gt=0, description="time between the points of a pair")
     T: pl.Float64 = pa.Field(ge=0, description="time span 2 m eta; 0 for a kernel that is not learned")
     m: pl.Int32 = pa.Field(ge=0, description="pairs; 0 for a kernel that is not learned")
-    model: pl.String = pa.Field(isin=CLASSIFIERS)
-    seed: pl.Int32 = pa.Field(ge=0)
+    model: pl.String = pa.Field(
+        isin=CLASSIFIERS,
+        description="log-quadratic classifier, neural network (mlp), or Euler's kernel, which is not learned",
+    )
+    seed: pl.Int32 = pa.Field(ge=0, description="number of the trajectory, from 0; 0 for a kernel that is not learned")
     exc: pl.Float64 = pa.Field(ge=0, description="R(h) - R(h*)")
     kl: pl.Float64 = pa.Field(
         ge=-1e-9, nullable=True, description="E_pi KL(p* | p), rows of p normalised; null where p is no density"
@@ -172,7 +193,7 @@ class Fit(Result):
     slope: pl.Float64 = pa.Field(nullable=True, description="of E_p[z' | z] on z, through 0")
     drift_rmse: pl.Float64 = pa.Field(ge=0, nullable=True, description="of E_p[z' | z], over eta")
     cq95: pl.Float64 = pa.Field(ge=1, description="exp of the 95 % quantile of |log p*/q| under the law of pairs")
-    cq99: pl.Float64 = pa.Field(ge=1)
+    cq99: pl.Float64 = pa.Field(ge=1, description="the same with the 99 % quantile")
     kl_star_q: pl.Float64 = pa.Field(ge=0, description="E_pi KL(p* | q)")
     eps_star: pl.Float64 = pa.Field(gt=0, le=0.25, description="R(h*)")
 
@@ -185,14 +206,14 @@ class Fit(Result):
 class KernelMap(Result):
     """sde_kernel_ref: kernels on a grid, the true one and those that are learned."""
 
-    process_id: pl.String
-    source: pl.String = pa.Field(isin=[TRUE, LEARNED, EULER])
+    process_id: pl.String = pa.Field(description="id of the diffusion")
+    source: pl.String = pa.Field(isin=[TRUE, LEARNED, EULER], description="the true kernel, a learned one, or Euler's")
     q_id: pl.String = pa.Field(description="the noise of a learned kernel; empty for others")
-    eta: pl.Float64 = pa.Field(gt=0)
+    eta: pl.Float64 = pa.Field(gt=0, description="time from z to z'")
     m: pl.Int32 = pa.Field(ge=0, description="pairs of a learned kernel; 0 for others")
     seed: pl.Int32 = pa.Field(ge=-1, description="of a learned kernel; -1 for others")
-    z: pl.Float64
-    z_prime: pl.Float64
+    z: pl.Float64 = pa.Field(description="first point")
+    z_prime: pl.Float64 = pa.Field(description="second point, z'")
     p: pl.Float64 = pa.Field(ge=0, description="density of z' given z, rows normalised")
     pi_z: pl.Float64 = pa.Field(ge=0, description="density of z")
 
@@ -205,12 +226,12 @@ class KernelMap(Result):
 class Gap(Result):
     """sde_gap: the largest difference between empirical and population risk in a finite class of classifiers."""
 
-    eta: pl.Float64 = pa.Field(gt=0)
-    T: pl.Float64 = pa.Field(gt=0)
-    m: pl.Int32 = pa.Field(ge=1)
-    seed: pl.Int32 = pa.Field(ge=0)
-    phi: pl.Float64 = pa.Field(ge=0, le=1)
-    n_class: pl.Int32 = pa.Field(ge=2)
+    eta: pl.Float64 = pa.Field(gt=0, description="time between the points of a pair")
+    T: pl.Float64 = pa.Field(gt=0, description="time span of the trajectory, 2 m eta up to rounding")
+    m: pl.Int32 = pa.Field(ge=1, description="pairs of the trajectory")
+    seed: pl.Int32 = pa.Field(ge=0, description="number of the trajectory, from 0")
+    phi: pl.Float64 = pa.Field(ge=0, le=1, description="largest |empirical risk - risk| in the class, from 0 to 1")
+    n_class: pl.Int32 = pa.Field(ge=2, description="classifiers in the class")
 
     class Config:
         """One row per trajectory."""
@@ -221,11 +242,13 @@ class Gap(Result):
 class Complexity(Result):
     """SDE-RAD: empirical Rademacher complexity of the same class (Eq. 2.8), over random signs."""
 
-    eta: pl.Float64 = pa.Field(gt=0)
-    T: pl.Float64 = pa.Field(gt=0)
-    m: pl.Int32 = pa.Field(ge=1)
-    seed: pl.Int32 = pa.Field(ge=0)
-    complexity: pl.Float64 = pa.Field(ge=0, le=1)
+    eta: pl.Float64 = pa.Field(gt=0, description="time between the points of a pair")
+    T: pl.Float64 = pa.Field(gt=0, description="time span of the trajectory, 2 m eta up to rounding")
+    m: pl.Int32 = pa.Field(ge=1, description="pairs of the trajectory")
+    seed: pl.Int32 = pa.Field(ge=0, description="number of the trajectory, from 0")
+    complexity: pl.Float64 = pa.Field(
+        ge=0, le=1, description="mean over random signs of the largest |mean of sign times h| in the class"
+    )
     massart: pl.Float64 = pa.Field(gt=0, description="sqrt(2 log(2 n_class)/m), its bound for a finite class")
 
     class Config:
@@ -237,13 +260,13 @@ class Complexity(Result):
 class Closeness(Result):
     """Beyond the source: how close each law of noise is to the kernel, and the limit law of its errors."""
 
-    q_id: pl.String = pa.Field(unique=True)
-    mu_q: pl.Float64
-    sd_q: pl.Float64 = pa.Field(gt=0)
-    m: pl.Int32 = pa.Field(ge=1)
+    q_id: pl.String = pa.Field(unique=True, description="the law of the noise, as figures name it")
+    mu_q: pl.Float64 = pa.Field(description="mean of the noise")
+    sd_q: pl.Float64 = pa.Field(gt=0, description="standard deviation of the noise")
+    m: pl.Int32 = pa.Field(ge=1, description="pairs of each trajectory")
     two_sided: pl.Float64 = pa.Field(ge=1, description="exp of the 95 % quantile of |log p*/q| under the law of pairs")
     one_sided: pl.Float64 = pa.Field(gt=0, description="exp of the 95 % quantile of log p*/q under E_{pi, p*}")
-    kl_star_q: pl.Float64 = pa.Field(ge=0)
+    kl_star_q: pl.Float64 = pa.Field(ge=0, description="E_pi KL(p* | q)")
     limit_exc: pl.Float64 = pa.Field(gt=0, description="limit of m E Exc")
     limit_kl: pl.Float64 = pa.Field(gt=0, description="limit of m E KL")
     limit_log_exc: pl.Float64 = pa.Field(description="limit of E log(m Exc)")
@@ -259,10 +282,10 @@ class Closeness(Result):
 class ClosenessFits(Result):
     """Beyond the source: excess risk and KL of every fitted classifier."""
 
-    q_id: pl.String
-    seed: pl.Int32 = pa.Field(ge=0)
-    exc: pl.Float64 = pa.Field(gt=0)
-    kl: pl.Float64 = pa.Field(gt=0)
+    q_id: pl.String = pa.Field(description="the law of the noise, as figures name it")
+    seed: pl.Int32 = pa.Field(ge=0, description="number of the trajectory, from 0")
+    exc: pl.Float64 = pa.Field(gt=0, description="R(h) - R(h*)")
+    kl: pl.Float64 = pa.Field(gt=0, description="E_pi KL(p* | p), rows of p normalised")
 
     class Config:
         """One row per classifier."""

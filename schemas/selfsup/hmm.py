@@ -26,12 +26,14 @@ RATIO, PEARSON = TESTS = ["likelihood ratio", "Pearson"]
 class HmmParam(pa.DataFrameModel):
     """Models as parameters: an entry of a matrix in each row. O and T have columns that sum to 1, and T such rows."""
 
-    instance_id: pl.String = pa.Field(str_length={"min_value": 1})
-    family: pl.String = pa.Field(isin=FAMILIES)
+    instance_id: pl.String = pa.Field(str_length={"min_value": 1}, description="id of the model")
+    family: pl.String = pa.Field(
+        isin=FAMILIES, description="where the model is from: the source, drawn at random, or a G-HMM drawn at random"
+    )
     matrix: pl.String = pa.Field(isin=MATRICES, description="O: emissions, M: means, T: transitions")
-    row: pl.Int8 = pa.Field(ge=0)
-    col: pl.Int8 = pa.Field(ge=0)
-    value: pl.Float64
+    row: pl.Int8 = pa.Field(ge=0, description="row of the entry, from 0")
+    col: pl.Int8 = pa.Field(ge=0, description="column of the entry, from 0")
+    value: pl.Float64 = pa.Field(description="the entry; of O and T a probability")
 
     class Config:
         """Exactly these columns, in this order; one row per entry."""
@@ -59,9 +61,12 @@ class HmmParam(pa.DataFrameModel):
 class HmmEquivalence(Result):
     """E7, sections 5.6 to 5.8: how far the best predictors of two models are apart, task by task."""
 
-    family: pl.String = pa.Field(isin=PAIRS)
-    instance_a: pl.String
-    instance_b: pl.String
+    family: pl.String = pa.Field(
+        isin=PAIRS,
+        description="how the pair was made: printed in the source, by rotation, or from a cycle with the same power",
+    )
+    instance_a: pl.String = pa.Field(description="id of the first model")
+    instance_b: pl.String = pa.Field(description="id of the second model")
     task: pl.String = pa.Field(str_matches=r"^x[0-9]+(x[0-9]+)?\|x[0-9]+$", description="predicted | shown")
     tokens: pl.Int8 = pa.Field(isin=[1, 2], description="that are predicted")
     max_abs_diff: pl.Float64 = pa.Field(ge=0, description="of two entries of the predictor")
@@ -78,12 +83,14 @@ class HmmEquivalence(Result):
 class HmmMatrices(Result):
     """E7: O and T of both models of a pair that no predictor of one token tells apart."""
 
-    pair: pl.String
-    model: pl.String = pa.Field(isin=MODELS)
-    matrix: pl.String = pa.Field(isin=[O, T])
-    row: pl.Int8 = pa.Field(ge=0)
-    col: pl.Int8 = pa.Field(ge=0)
-    value: pl.Float64 = pa.Field(ge=0, le=1)
+    pair: pl.String = pa.Field(description="id of the first model of the pair")
+    model: pl.String = pa.Field(
+        isin=MODELS, description="the first model, or its twin under the relabelling that is best for O"
+    )
+    matrix: pl.String = pa.Field(isin=[O, T], description="O: emissions, T: transitions")
+    row: pl.Int8 = pa.Field(ge=0, description="row of the entry, from 0")
+    col: pl.Int8 = pa.Field(ge=0, description="column of the entry, from 0")
+    value: pl.Float64 = pa.Field(ge=0, le=1, description="the entry, a probability")
 
     class Config:
         """One row per entry."""
@@ -94,14 +101,16 @@ class HmmMatrices(Result):
 class HmmTurns(Result):
     """E7: one model along the rotation about the all-ones axis."""
 
-    instance_id: pl.String
+    instance_id: pl.String = pa.Field(description="id of the model that is turned")
     theta: pl.Float64 = pa.Field(description="radians")
     widest: pl.Float64 = pa.Field(ge=0, description="first angle, at most pi/3, at which an entry is negative")
     min_entry: pl.Float64 = pa.Field(description="of O and T of the twin; it is an HMM where this is not negative")
     pair_diff: pl.Float64 = pa.Field(ge=0, description="largest of all four predictors of one token")
     triple_diff: pl.Float64 = pa.Field(ge=0, description="largest of the case of Theorem 7 where it is smallest")
-    dist_O: pl.Float64 = pa.Field(ge=0)
-    dist_T: pl.Float64 = pa.Field(ge=0)
+    dist_O: pl.Float64 = pa.Field(
+        ge=0, description="Frobenius distance of the twin's O, under the relabelling that is best for O"
+    )
+    dist_T: pl.Float64 = pa.Field(ge=0, description="Frobenius distance of the twin's T, under the same relabelling")
 
     class Config:
         """One row per model and angle."""
@@ -112,11 +121,11 @@ class HmmTurns(Result):
 class HmmPaths(Result):
     """E7: where the posterior of each symbol lies in the triangle of three hidden states, along the rotation."""
 
-    instance_id: pl.String
-    theta: pl.Float64
-    symbol: pl.Int8 = pa.Field(ge=1)
+    instance_id: pl.String = pa.Field(description="id of the model that is turned")
+    theta: pl.Float64 = pa.Field(description="angle of the rotation, radians from 0 to 2 pi")
+    symbol: pl.Int8 = pa.Field(ge=1, description="number of the observed symbol, from 1")
     u: pl.Float64 = pa.Field(description="of the triangle with corners (0, 0), (1, 0), (1/2, sqrt(3)/2)")
-    v: pl.Float64
+    v: pl.Float64 = pa.Field(description="vertical place of the posterior in the same triangle")
     valid: pl.Boolean = pa.Field(description="whether no entry of the twin is negative")
 
     class Config:
@@ -128,8 +137,8 @@ class HmmPaths(Result):
 class HmmPower(Result):
     """E7, section 5.8: the cycle T that stays with probability a, and T~ = G T with T~^t = T^t (Claim 3)."""
 
-    a: pl.Float64 = pa.Field(ge=0, le=1)
-    t: pl.Int32 = pa.Field(ge=2, le=50)
+    a: pl.Float64 = pa.Field(ge=0, le=1, description="probability with which the cycle stays in its state")
+    t: pl.Int32 = pa.Field(ge=2, le=50, description="power in which T~ and T agree")
     min_entry: pl.Float64 = pa.Field(description="of T~")
     max_power_diff: pl.Float64 = pa.Field(ge=0, description="largest |T~^t - T^t|")
     commutator: pl.Float64 = pa.Field(ge=0, description="largest |G T - T G|")
@@ -146,15 +155,17 @@ class HmmPower(Result):
 class HmmJacobian(Result):
     """E7, section 5.9: directions of parameters that a task sees, near a model."""
 
-    instance_id: pl.String
+    instance_id: pl.String = pa.Field(description="id of the model")
     model: pl.String = pa.Field(isin=SPACES, description="of a G-HMM with norms of means known, or free")
-    task: pl.String = pa.Field(isin=TASKS)
-    d: pl.Int32 = pa.Field(ge=2)
-    k: pl.Int32 = pa.Field(ge=2)
-    n_param: pl.Int32 = pa.Field(ge=1)
-    rank: pl.Int32 = pa.Field(ge=0)
-    deficit: pl.Int32 = pa.Field(ge=0)
-    predicted: pl.Int32 = pa.Field(ge=0)
+    task: pl.String = pa.Field(
+        isin=TASKS, description="x2 from x1 (pair), all four of one token (allpair), or two tokens by case of Theorem 7"
+    )
+    d: pl.Int32 = pa.Field(ge=2, description="observed symbols; of a G-HMM, dimension of the means")
+    k: pl.Int32 = pa.Field(ge=2, description="hidden states")
+    n_param: pl.Int32 = pa.Field(ge=1, description="directions in which the parameters can move")
+    rank: pl.Int32 = pa.Field(ge=0, description="directions that the task sees")
+    deficit: pl.Int32 = pa.Field(ge=0, description="directions that the task does not see")
+    predicted: pl.Int32 = pa.Field(ge=0, description="deficit by theory")
     s_ratio: pl.Float64 = pa.Field(gt=0, description="smallest singular value that is seen, over the largest")
     s_next: pl.Float64 = pa.Field(ge=0, description="largest singular value that is not seen, over the largest")
 
@@ -171,11 +182,11 @@ class HmmJacobian(Result):
 class HmmExplorer(Result):
     """Models that the page's explorer turns: entries of few digits, which a page shows exactly."""
 
-    instance_id: pl.String
-    matrix: pl.String = pa.Field(isin=[O, T])
-    row: pl.Int8 = pa.Field(ge=0)
-    col: pl.Int8 = pa.Field(ge=0)
-    value: pl.Float64 = pa.Field(ge=0, le=1)
+    instance_id: pl.String = pa.Field(description="id of the model")
+    matrix: pl.String = pa.Field(isin=[O, T], description="O: emissions, T: transitions")
+    row: pl.Int8 = pa.Field(ge=0, description="row of the entry, from 0")
+    col: pl.Int8 = pa.Field(ge=0, description="column of the entry, from 0")
+    value: pl.Float64 = pa.Field(ge=0, le=1, description="the entry, a probability")
 
     class Config:
         """One row per entry."""
@@ -186,17 +197,19 @@ class HmmExplorer(Result):
 class HmmRecovery(Result):
     """E8: O and T recovered from a predictor of two tokens, exact or the conditional shares of a sample."""
 
-    instance_id: pl.String
-    d: pl.Int32 = pa.Field(ge=2)
-    k: pl.Int32 = pa.Field(ge=2)
-    case: pl.Int8 = pa.Field(isin=[1, 2, 3])
-    source: pl.String = pa.Field(isin=SOURCES)
+    instance_id: pl.String = pa.Field(description="id of the model")
+    d: pl.Int32 = pa.Field(ge=2, description="observed symbols")
+    k: pl.Int32 = pa.Field(ge=2, description="hidden states")
+    case: pl.Int8 = pa.Field(isin=[1, 2, 3], description="of Theorem 7: which token is shown, from 1 to 3")
+    source: pl.String = pa.Field(isin=SOURCES, description="the exact predictor (population), or shares of a sample")
     N: pl.Int64 = pa.Field(ge=0, description="triples; 0: the exact predictor")
-    method: pl.String = pa.Field(isin=METHODS)
+    method: pl.String = pa.Field(
+        isin=METHODS, description="Jennrich's algorithm, or alternating least squares (ALS) from its result"
+    )
     err_O: pl.Float64 = pa.Field(ge=0, description="Frobenius norm, under the relabelling that is best for O")
     err_T: pl.Float64 = pa.Field(ge=0, description="Frobenius norm, under the same relabelling")
     sigma_O: pl.Float64 = pa.Field(gt=0, description="k-th singular value")
-    sigma_T: pl.Float64 = pa.Field(gt=0)
+    sigma_T: pl.Float64 = pa.Field(gt=0, description="k-th singular value of T")
     kruskal_ok: pl.Boolean = pa.Field(description="whether k_A + k_B + k_C >= 2k + 2")
 
     class Config:
@@ -208,12 +221,12 @@ class HmmRecovery(Result):
 class HmmSlopes(Result):
     """E8, E10: least squares of the logarithm of an error on the logarithm of the number of samples."""
 
-    quantity: pl.String
+    quantity: pl.String = pa.Field(description="the column that the line is fitted to")
     case: pl.Int8 = pa.Field(ge=0, description="of Theorem 7; 0 for none")
     group: pl.String = pa.Field(description="method, or norm of the means")
-    first_N: pl.Int64
-    last_N: pl.Int64
-    instances: pl.Int32 = pa.Field(ge=1)
+    first_N: pl.Int64 = pa.Field(description="smallest number of samples; 0 where the line is not over samples")
+    last_N: pl.Int64 = pa.Field(description="largest number of samples; 0 where the line is not over samples")
+    instances: pl.Int32 = pa.Field(ge=1, description="models")
     of_medians: pl.Float64 = pa.Field(description="slope of medians over models")
     mean: pl.Float64 = pa.Field(description="mean over models of their own slopes")
     last_median: pl.Float64 = pa.Field(ge=0, description="of the error, at the largest number")
@@ -227,9 +240,9 @@ class HmmSlopes(Result):
 class HmmLearned(Result):
     """E8 (c): tables that learned a predictor of two tokens by SGD, and what is recovered from them."""
 
-    instance_id: pl.String
-    case: pl.Int8 = pa.Field(isin=[1, 2, 3])
-    samples: pl.Int64 = pa.Field(ge=1)
+    instance_id: pl.String = pa.Field(description="id of the model")
+    case: pl.Int8 = pa.Field(isin=[1, 2, 3], description="of Theorem 7: which token is shown, from 1 to 3")
+    samples: pl.Int64 = pa.Field(ge=1, description="triples that the table learned from")
     to_shares: pl.Float64 = pa.Field(ge=0, description="Frobenius distance of the table from the sample's shares")
     start: pl.Float64 = pa.Field(ge=0, description="the same before training")
     shares_to_law: pl.Float64 = pa.Field(ge=0, description="of the sample's shares from the exact predictor")
@@ -245,12 +258,14 @@ class HmmLearned(Result):
 class HmmFit(Result):
     """E9: parameters fitted to an exact predictor, from random starts."""
 
-    instance_id: pl.String
-    task: pl.String = pa.Field(isin=TASKS)
-    start: pl.Int32 = pa.Field(ge=0)
+    instance_id: pl.String = pa.Field(description="id of the model")
+    task: pl.String = pa.Field(
+        isin=TASKS, description="x2 from x1 (pair), all four of one token (allpair), or two tokens by case of Theorem 7"
+    )
+    start: pl.Int32 = pa.Field(ge=0, description="number of the random start, from 0")
     residual: pl.Float64 = pa.Field(ge=0, description="squared distance of the predictors")
     param_error: pl.Float64 = pa.Field(ge=0, description="Frobenius norms of O and T, under one relabelling, added")
-    evaluations: pl.Int32 = pa.Field(ge=1)
+    evaluations: pl.Int32 = pa.Field(ge=1, description="of the predictor, until the fit stopped")
     converged: pl.Boolean = pa.Field(description="residual below 1e-16")
 
     class Config:
@@ -262,11 +277,11 @@ class HmmFit(Result):
 class GhmmChecks(Result):
     """E10 (a): the constructive proof of Theorem 5 on an exact predictor, and the mirror image of Lemma 7."""
 
-    instance_id: pl.String
-    check: pl.String
-    value: pl.Float64
-    tolerance: pl.Float64 = pa.Field(gt=0)
-    holds: pl.Boolean
+    instance_id: pl.String = pa.Field(description="id of the model")
+    check: pl.String = pa.Field(description="what is computed")
+    value: pl.Float64 = pa.Field(description="the deviation that is found, 0 in exact arithmetic")
+    tolerance: pl.Float64 = pa.Field(gt=0, description="largest value that passes")
+    holds: pl.Boolean = pa.Field(description="whether the value is within the tolerance")
 
     class Config:
         """One row per model and check."""
@@ -281,9 +296,9 @@ class GhmmChecks(Result):
 class GhmmCandidates(Result):
     """E10 (a): the means of both solutions, in coordinates in which the mirror of Lemma 7 lies flat."""
 
-    instance_id: pl.String
-    candidate: pl.String = pa.Field(isin=CANDIDATES)
-    state: pl.Int8 = pa.Field(ge=1)
+    instance_id: pl.String = pa.Field(description="id of the model")
+    candidate: pl.String = pa.Field(isin=CANDIDATES, description="the solution, or its mirror image by Lemma 7")
+    state: pl.Int8 = pa.Field(ge=1, description="number of the hidden state, from 1")
     height: pl.Float64 = pa.Field(description="along v, across the mirror")
     along: pl.Float64 = pa.Field(description="first coordinate in the mirror")
     column_sum: pl.Float64 = pa.Field(description="of this state's column of T")
@@ -298,14 +313,14 @@ class GhmmCandidates(Result):
 class GhmmFit(Result):
     """E10 (b): M and T fitted to samples of (x1, x2) by the squared loss of predicting x2."""
 
-    instance_id: pl.String
+    instance_id: pl.String = pa.Field(description="id of the model")
     c: pl.Float64 = pa.Field(gt=0, description="norm of the means")
     N: pl.Int64 = pa.Field(ge=1, description="pairs")
     err_M: pl.Float64 = pa.Field(ge=0, description="Frobenius norm over c, under the relabelling that is best for M")
     err_T: pl.Float64 = pa.Field(ge=0, description="Frobenius norm, under the same relabelling")
-    loss: pl.Float64 = pa.Field(ge=0)
+    loss: pl.Float64 = pa.Field(ge=0, description="mean squared error of predicting x2, of the fit")
     loss_truth: pl.Float64 = pa.Field(ge=0, description="of the model that drew the sample")
-    steps: pl.Int32 = pa.Field(ge=0)
+    steps: pl.Int32 = pa.Field(ge=0, description="iterations of L-BFGS")
 
     class Config:
         """One row per model, norm and size."""
@@ -316,10 +331,12 @@ class GhmmFit(Result):
 class HmmDetection(Result):
     """Beyond the source: how many triples tell an exact twin from a model, by theory and in simulation."""
 
-    instance_id: pl.String
+    instance_id: pl.String = pa.Field(description="id of the model")
     theta: pl.Float64 = pa.Field(gt=0, description="radians by which the twin is turned")
     share: pl.Float64 = pa.Field(gt=0, le=1, description="theta over the widest turn")
-    test: pl.String = pa.Field(isin=TESTS)
+    test: pl.String = pa.Field(
+        isin=TESTS, description="likelihood ratio of the model and its twin, or Pearson's test of the model"
+    )
     chi2: pl.Float64 = pa.Field(gt=0, description="sum (P_theta - P)^2 / P over triples")
     needed: pl.Float64 = pa.Field(gt=0, description="triples for the intended power, by theory")
     law: pl.Float64 = pa.Field(gt=0, description="the same from the Fisher information at angle 0")
