@@ -15,7 +15,7 @@ class CodeModels(Result):
     """What every language model of documents learned."""
 
     replica: pl.Int32 = pa.Field(ge=0, unique=True)
-    parameters: pl.Int32 = pa.Field(ge=1)
+    parameters: pl.Int32 = pa.Field(ge=1, description="weights of one model")
     loss_held: pl.Float64 = pa.Field(ge=0, description="cross-entropy on held-out documents")
 
 
@@ -24,28 +24,37 @@ class CodeRuns(Result):
 
     config: pl.Int32 = pa.Field(ge=0, description="number of the decoder")
     replica: pl.Int32 = pa.Field(ge=0)
-    run: pl.Int32 = pa.Field(ge=0)
-    source: pl.String = pa.Field(isin=["syn_tc", "codellama"])
-    top_p: pl.Float64 = pa.Field(ge=0, le=1)
-    temperature: pl.Float64 = pa.Field(ge=0)
-    verifier: pl.String = pa.Field(isin=_VERIFIERS)
+    run: pl.Int32 = pa.Field(ge=0, description="number of the run on the same prompts, from 0")
+    source: pl.String = pa.Field(
+        isin=["syn_tc", "codellama"], description="language models: the stand-in trained here, or CodeLlama"
+    )
+    top_p: pl.Float64 = pa.Field(
+        ge=0, le=1, description="nucleus sampling: probability that is kept, 1 for all; 0: the likeliest token"
+    )
+    temperature: pl.Float64 = pa.Field(ge=0, description="what logits are divided by before nucleus sampling")
+    verifier: pl.String = pa.Field(
+        isin=_VERIFIERS, description="what objects to strings; ground truth: it knows, random: it guesses"
+    )
     threshold: pl.Float64 = pa.Field(ge=0, le=1, description="reject below this probability of being right")
-    quota: pl.Int32 = pa.Field(ge=0)
-    stride: pl.Int32 = pa.Field(ge=0)
-    refill: pl.String = pa.Field(isin=["", "argmax", "sample"])
+    quota: pl.Int32 = pa.Field(ge=0, description="most backtracks of a completion; 0: no backtracking")
+    stride: pl.Int32 = pa.Field(ge=0, description="tokens that a backtrack erases; 0: no backtracking")
+    refill: pl.String = pa.Field(
+        isin=["", "argmax", "sample"],
+        description="what replaces erased tokens: the likeliest ones, or drawn ones; empty without backtracking",
+    )
     layer: pl.Int32 = pa.Field(ge=-1, description="whose state the verifier learned from; -1: it reads none")
     depth: pl.Int32 = pa.Field(ge=0, description="linear layers of the verifier")
     read: pl.Int32 = pa.Field(ge=-1, description="the layer whose state it is shown")
     candidates: pl.Int32 = pa.Field(ge=0, description="of block best-of-n; 0: no blocks")
     reserved: pl.Boolean = pa.Field(description="names whose body is another in training")
-    requested: pl.Int32 = pa.Field(ge=1)
+    requested: pl.Int32 = pa.Field(ge=1, description="test cases asked for, over all prompts and repetitions")
     distinct: pl.Int32 = pa.Field(ge=0, description="distinct right test cases, over repetitions of a prompt")
     accuracy: pl.Float64 = pa.Field(ge=0, le=1, description="distinct over requested")
     calls: pl.Int64 = pa.Field(ge=0, description="tokens drawn, in total")
-    erased: pl.Int64 = pa.Field(ge=0)
+    erased: pl.Int64 = pa.Field(ge=0, description="tokens erased, in total")
     generated: pl.Int32 = pa.Field(ge=0, description="lines that were read as test cases")
-    right: pl.Int32 = pa.Field(ge=0)
-    backtracks: pl.Int32 = pa.Field(ge=0)
+    right: pl.Int32 = pa.Field(ge=0, description="test cases with the right result, repeated ones counted again")
+    backtracks: pl.Int32 = pa.Field(ge=0, description="of all completions together")
 
     class Config:
         """One row per decoder, model and run."""
@@ -61,12 +70,14 @@ class CodeRuns(Result):
 class CodeCumulative(Result):
     """Figures 3.3 and 3.4: queries and distinct right cases after each round of repetitions."""
 
-    config: pl.Int32 = pa.Field(ge=0)
+    config: pl.Int32 = pa.Field(ge=0, description="number of the decoder, as in code_runs")
     replica: pl.Int32 = pa.Field(ge=0)
-    run: pl.Int32 = pa.Field(ge=0)
-    completion: pl.Int32 = pa.Field(ge=0)
-    calls: pl.Int64 = pa.Field(ge=0)
-    distinct: pl.Int32 = pa.Field(ge=0)
+    run: pl.Int32 = pa.Field(ge=0, description="number of the run on the same prompts, from 0")
+    completion: pl.Int32 = pa.Field(
+        ge=0, description="number of the round, in which each prompt is completed once; from 0"
+    )
+    calls: pl.Int64 = pa.Field(ge=0, description="tokens drawn in all rounds so far")
+    distinct: pl.Int32 = pa.Field(ge=0, description="distinct right test cases of all rounds so far, counted by prompt")
 
     class Config:
         """One row per decoder, model, run and repetition."""
@@ -84,11 +95,11 @@ class CodeVerifiers(Result):
     """Verifiers of states of the stand-in's models."""
 
     replica: pl.Int32 = pa.Field(ge=0)
-    layer: pl.Int32 = pa.Field(ge=0)
-    depth: pl.Int32 = pa.Field(ge=1)
+    layer: pl.Int32 = pa.Field(ge=0, description="whose state it reads; 0: the embeddings")
+    depth: pl.Int32 = pa.Field(ge=1, description="linear layers of the verifier")
     block: pl.Boolean = pa.Field(description="trained on the ends of lines alone")
-    n_train: pl.Int32 = pa.Field(ge=1)
-    n_validation: pl.Int32 = pa.Field(ge=1)
+    n_train: pl.Int32 = pa.Field(ge=1, description="samples that verifiers are trained on")
+    n_validation: pl.Int32 = pa.Field(ge=1, description="samples held out, by which the epoch is chosen")
     right: pl.Float64 = pa.Field(ge=0, le=1, description="share of right samples")
     validation: pl.Float64 = pa.Field(ge=0, le=1, description="accuracy, at the best epoch")
 
@@ -101,10 +112,10 @@ class CodeVerifiers(Result):
 class CodeSamples(Result):
     """Tables 3.7, 3.8 and 3.14: prompts and completions of the first model, with the first error marked."""
 
-    reserved: pl.Boolean
-    name: pl.String
-    completion: pl.Int32 = pa.Field(ge=0)
-    prompt: pl.String
+    reserved: pl.Boolean = pa.Field(description="whether the name has another body in training")
+    name: pl.String = pa.Field(description="of the function that is asked about, three letters")
+    completion: pl.Int32 = pa.Field(ge=0, description="number of the completion of the prompt, from 0")
+    prompt: pl.String = pa.Field(description="what the model was given, as text")
     written: pl.String = pa.Field(description="up to its first error")
     from_its_first_error: pl.String = pa.Field(description="empty for none")
 

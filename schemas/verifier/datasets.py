@@ -14,9 +14,11 @@ from pipeline.languages import test_cases
 class Strings(pa.DataFrameModel):
     """One row per string, its begin first (`pipeline.languages.dyck_strings`, `pipeline.languages.test_cases`)."""
 
-    set: pl.String
+    set: pl.String = pa.Field(description="what the strings are for: training, mistakes, prompts of a kind, documents")
     replica: pl.Int16 = pa.Field(ge=-1, description="the model that wrote it; -1: it is of the grammar alone")
-    string_id: pl.Int32 = pa.Field(ge=0)
+    string_id: pl.Int32 = pa.Field(
+        ge=0, description="number of the string in its set and, if a model wrote it, of this model; from 0"
+    )
     brackets: pl.Int16 = pa.Field(ge=0, description="of a whole string, D; 0: this is a document of test cases")
     error: pl.String = pa.Field(
         isin=language.ERRORS, nullable=True, description="why it cannot be completed; null if it can"

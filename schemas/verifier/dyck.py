@@ -15,7 +15,7 @@ class Models(Result):
 
     replica: pl.Int32 = pa.Field(ge=0)
     weights: pl.String = pa.Field(isin=["last", "average"], description="after the last step, or their moving average")
-    parameters: pl.Int32 = pa.Field(ge=1)
+    parameters: pl.Int32 = pa.Field(ge=1, description="weights of one model")
     closers_id: pl.Float64 = pa.Field(ge=0, le=1, description="closers that are the likeliest sign, as in training")
     closers_ood: pl.Float64 = pa.Field(ge=0, le=1, description="out of distribution")
     completed_id: pl.Float64 = pa.Field(
@@ -36,10 +36,10 @@ class VerifierEval(Result):
     kind: pl.String = pa.Field(
         isin=["linear", "last token"], description="what it reads: the state, or the last token alone"
     )
-    split: pl.Int32 = pa.Field(ge=0)
-    n_train: pl.Int32 = pa.Field(ge=1)
-    n_validation: pl.Int32 = pa.Field(ge=1)
-    n_held: pl.Int32 = pa.Field(ge=1)
+    split: pl.Int32 = pa.Field(ge=0, description="number of the random split of the samples, from 0")
+    n_train: pl.Int32 = pa.Field(ge=1, description="samples that verifiers are trained on")
+    n_validation: pl.Int32 = pa.Field(ge=1, description="the other samples of the split, by which the epoch is chosen")
+    n_held: pl.Int32 = pa.Field(ge=1, description="samples from further prompts")
     training: pl.Float64 = pa.Field(ge=0, le=1, description="accuracy on what it was trained on")
     validation: pl.Float64 = pa.Field(ge=0, le=1, description="on the rest of the split, at the best epoch there")
     held: pl.Float64 = pa.Field(ge=0, le=1, description="on mistakes of further prompts, and right strings beside them")
@@ -54,10 +54,16 @@ class Clusters(Result):
     """Figure 3.1: how the states of mistakes and of right strings lie."""
 
     replica: pl.Int32 = pa.Field(ge=0)
-    metric: pl.String = pa.Field(isin=["nearest neighbour", "explained variance"])
-    label: pl.String = pa.Field(isin=["all", "error", "correct"])
+    metric: pl.String = pa.Field(
+        isin=["nearest neighbour", "explained variance"],
+        description="share whose nearest neighbour has the same label, or of the variance that k clusters explain",
+    )
+    label: pl.String = pa.Field(
+        isin=["all", "error", "correct"],
+        description="states it is of: ends of mistaken strings, of right ones, or both",
+    )
     k: pl.Int32 = pa.Field(ge=1, description="clusters; 1 for neighbours")
-    value: pl.Float64 = pa.Field(ge=0, le=1)
+    value: pl.Float64 = pa.Field(ge=0, le=1, description="the share")
 
     class Config:
         """One row per model, metric, label and k."""
@@ -68,11 +74,13 @@ class Clusters(Result):
 class Tsne(Result):
     """Figure 3.1: t-SNE of the states of the first model."""
 
-    random_state: pl.Int32 = pa.Field(ge=0)
-    string_id: pl.Int32 = pa.Field(ge=0)
-    label: pl.String = pa.Field(isin=["error", "correct"])
-    x: pl.Float64
-    y: pl.Float64
+    random_state: pl.Int32 = pa.Field(ge=0, description="seed of t-SNE")
+    string_id: pl.Int32 = pa.Field(ge=0, description="number of the string, mistaken ones first; from 0")
+    label: pl.String = pa.Field(
+        isin=["error", "correct"], description="whether the string ends with a mistake or is right"
+    )
+    x: pl.Float64 = pa.Field(description="first coordinate of t-SNE")
+    y: pl.Float64 = pa.Field(description="second coordinate of t-SNE")
 
     class Config:
         """One row per string and random state."""
@@ -89,8 +97,8 @@ class Forced(Result):
     )
     stride: pl.Int32 = pa.Field(ge=0, description="signs that are erased; 0 for none")
     refill: pl.String = pa.Field(isin=["none", "greedy", "argmax", "sample"], description="greedy: all of the rest")
-    n: pl.Int32 = pa.Field(ge=1)
-    accuracy: pl.Float64 = pa.Field(ge=0, le=1)
+    n: pl.Int32 = pa.Field(ge=1, description="prefixes that were completed")
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1, description="share of prefixes completed rightly")
 
     class Config:
         """One row per model, prefixes, stride and refill."""
@@ -102,14 +110,16 @@ class Algorithm1(Result):
     """Table 3.2: Algorithm 1 at error-inducing prefixes."""
 
     replica: pl.Int32 = pa.Field(ge=0)
-    prefixes: pl.String = pa.Field(isin=["seen", "held"])
-    quota: pl.Int32 = pa.Field(ge=1)
-    stride: pl.Int32 = pa.Field(ge=1)
-    n: pl.Int32 = pa.Field(ge=1)
-    accuracy: pl.Float64 = pa.Field(ge=0, le=1)
+    prefixes: pl.String = pa.Field(
+        isin=["seen", "held"], description="whether verifiers were trained on their mistakes"
+    )
+    quota: pl.Int32 = pa.Field(ge=1, description="most backtracks of a completion")
+    stride: pl.Int32 = pa.Field(ge=1, description="tokens that a backtrack erases")
+    n: pl.Int32 = pa.Field(ge=1, description="prefixes that were completed")
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1, description="share of prefixes completed rightly")
     calls: pl.Float64 = pa.Field(ge=0, description="tokens drawn, mean")
     erased: pl.Float64 = pa.Field(ge=0, description="tokens erased, mean")
-    backtracks: pl.Int32 = pa.Field(ge=0)
+    backtracks: pl.Int32 = pa.Field(ge=0, description="of all prefixes together")
     exact: pl.Boolean = pa.Field(description="calls are tokens and what was erased, in every row")
 
     class Config:
@@ -126,15 +136,19 @@ class Necessity(Result):
     """Table 3.4: what becomes of the strings that a verifier objected to if nothing is erased."""
 
     replica: pl.Int32 = pa.Field(ge=0)
-    prefixes: pl.String = pa.Field(isin=["seen", "held"])
-    quota: pl.Int32 = pa.Field(ge=1)
-    stride: pl.Int32 = pa.Field(ge=1)
+    prefixes: pl.String = pa.Field(
+        isin=["seen", "held"], description="whether verifiers were trained on their mistakes"
+    )
+    quota: pl.Int32 = pa.Field(ge=1, description="most backtracks of a completion while objections were collected")
+    stride: pl.Int32 = pa.Field(ge=1, description="tokens that a backtrack erases while objections were collected")
     triggers: pl.Int32 = pa.Field(ge=0, description="strings that the verifier objected to")
     valid: pl.Int32 = pa.Field(ge=0, description="of these can still be completed")
     nucleus: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="completed rightly by nucleus sampling")
     greedy: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="by the likeliest signs")
     nucleus_valid: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="of those that can be completed")
-    greedy_valid: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+    greedy_valid: pl.Float64 = pa.Field(
+        ge=0, le=1, nullable=True, description="by the likeliest signs, of those that can be completed"
+    )
 
     class Config:
         """One row per model, prefixes, quota and stride."""
@@ -149,16 +163,23 @@ class UnseenRuns(Result):
     """Tables 3.3 and 3.16, run by run."""
 
     replica: pl.Int32 = pa.Field(ge=0)
-    top_p: pl.Float64 = pa.Field(ge=0, le=1)
-    verifier: pl.String = pa.Field(isin=_VERIFIERS)
-    refill: pl.String = pa.Field(isin=["", "argmax", "sample"])
-    run: pl.Int32 = pa.Field(ge=0)
+    top_p: pl.Float64 = pa.Field(
+        ge=0, le=1, description="nucleus sampling: probability that is kept, 1 for all; 0: the likeliest token"
+    )
+    verifier: pl.String = pa.Field(
+        isin=_VERIFIERS, description="what objects to strings; ground truth: it knows, random: it guesses"
+    )
+    refill: pl.String = pa.Field(
+        isin=["", "argmax", "sample"],
+        description="what replaces erased tokens: the likeliest ones, or drawn ones; empty without backtracking",
+    )
+    run: pl.Int32 = pa.Field(ge=0, description="number of the run on the same prompts, from 0")
     n: pl.Int32 = pa.Field(ge=1, description="prompts")
     errors: pl.Int32 = pa.Field(ge=0, description="prompts completed wrongly")
     calls: pl.Float64 = pa.Field(ge=0, description="tokens drawn, mean")
     erased: pl.Float64 = pa.Field(ge=0, description="tokens erased, mean")
     completion: pl.Float64 = pa.Field(ge=0, description="tokens of a completion, mean")
-    backtracks: pl.Int32 = pa.Field(ge=0)
+    backtracks: pl.Int32 = pa.Field(ge=0, description="of all prompts together")
     exact: pl.Boolean = pa.Field(description="calls are tokens and what was erased, in every row")
 
     class Config:
@@ -171,18 +192,25 @@ class Unseen(Result):
     """Tables 3.3 and 3.16: means over runs, which complete the same prompts again."""
 
     replica: pl.Int32 = pa.Field(ge=0)
-    top_p: pl.Float64 = pa.Field(ge=0, le=1)
-    verifier: pl.String = pa.Field(isin=_VERIFIERS)
-    refill: pl.String = pa.Field(isin=["", "argmax", "sample"])
-    runs: pl.Int32 = pa.Field(ge=1)
+    top_p: pl.Float64 = pa.Field(
+        ge=0, le=1, description="nucleus sampling: probability that is kept, 1 for all; 0: the likeliest token"
+    )
+    verifier: pl.String = pa.Field(
+        isin=_VERIFIERS, description="what objects to strings; ground truth: it knows, random: it guesses"
+    )
+    refill: pl.String = pa.Field(
+        isin=["", "argmax", "sample"],
+        description="what replaces erased tokens: the likeliest ones, or drawn ones; empty without backtracking",
+    )
+    runs: pl.Int32 = pa.Field(ge=1, description="runs on the same prompts")
     n: pl.Int32 = pa.Field(ge=1, description="prompts")
     errors: pl.Float64 = pa.Field(ge=0, description="prompts completed wrongly")
     errors_std: pl.Float64 = pa.Field(ge=0, description="over runs, of the population: what the source prints as ±")
     errors_se: pl.Float64 = pa.Field(ge=0, nullable=True, description="standard error of the mean over runs")
-    calls: pl.Float64 = pa.Field(ge=0)
-    erased: pl.Float64 = pa.Field(ge=0)
-    completion: pl.Float64 = pa.Field(ge=0)
-    backtracks: pl.Float64 = pa.Field(ge=0)
+    calls: pl.Float64 = pa.Field(ge=0, description="tokens drawn for a prompt, mean")
+    erased: pl.Float64 = pa.Field(ge=0, description="tokens erased for a prompt, mean")
+    completion: pl.Float64 = pa.Field(ge=0, description="tokens of a completion, mean")
+    backtracks: pl.Float64 = pa.Field(ge=0, description="of all prompts of a run together, mean")
 
     class Config:
         """One row per model and decoder."""
@@ -194,11 +222,20 @@ class ResidualErrors(Result):
     """Figure 3.2: mistakes that are left, by kind."""
 
     replica: pl.Int32 = pa.Field(ge=0)
-    top_p: pl.Float64 = pa.Field(ge=0, le=1)
-    verifier: pl.String = pa.Field(isin=_VERIFIERS)
-    refill: pl.String = pa.Field(isin=["", "argmax", "sample"])
-    error: pl.String = pa.Field(isin=language.ERRORS)
-    count: pl.Int32 = pa.Field(ge=0)
+    top_p: pl.Float64 = pa.Field(
+        ge=0, le=1, description="nucleus sampling: probability that is kept, 1 for all; 0: the likeliest token"
+    )
+    verifier: pl.String = pa.Field(
+        isin=_VERIFIERS, description="what objects to strings; ground truth: it knows, random: it guesses"
+    )
+    refill: pl.String = pa.Field(
+        isin=["", "argmax", "sample"],
+        description="what replaces erased tokens: the likeliest ones, or drawn ones; empty without backtracking",
+    )
+    error: pl.String = pa.Field(
+        isin=language.ERRORS, description="kind of the first mistake, in the words of the authors' release"
+    )
+    count: pl.Int32 = pa.Field(ge=0, description="completions with this mistake, of all runs together")
     majority: pl.Int32 = pa.Field(ge=0, description="of these are closers of training's majority kind")
     without_quota: pl.Int32 = pa.Field(ge=0, description="of these in strings whose quota is used up")
 
@@ -212,14 +249,18 @@ class ResidualExamples(Result):
     """Figure 3.2: mistakes that Algorithm 1 leaves, one by one."""
 
     replica: pl.Int32 = pa.Field(ge=0)
-    row: pl.Int32 = pa.Field(ge=0)
-    error: pl.String = pa.Field(isin=language.ERRORS)
-    prefix: pl.String
+    row: pl.Int32 = pa.Field(
+        ge=0, description="number of the completion, the runs of a prompt one after the other; from 0"
+    )
+    error: pl.String = pa.Field(
+        isin=language.ERRORS, description="kind of the first mistake, in the words of the authors' release"
+    )
+    prefix: pl.String = pa.Field(description="the string before the mistake")
     sign: pl.String = pa.Field(description="what was written")
     probability: pl.Float64 = pa.Field(ge=0, le=1, description="of it, before nucleus sampling")
-    likeliest: pl.String
-    its_probability: pl.Float64 = pa.Field(ge=0, le=1)
-    quota_left: pl.Int32 = pa.Field(ge=0)
+    likeliest: pl.String = pa.Field(description="sign that the model finds likeliest behind the prefix")
+    its_probability: pl.Float64 = pa.Field(ge=0, le=1, description="of the likeliest sign")
+    quota_left: pl.Int32 = pa.Field(ge=0, description="backtracks that were left at the end")
 
     class Config:
         """One row per mistake."""
@@ -231,10 +272,16 @@ class Diversity(Result):
     """Table 3.5: distinct completions of a prompt."""
 
     replica: pl.Int32 = pa.Field(ge=0)
-    prompt_id: pl.Int32 = pa.Field(ge=0)
-    top_p: pl.Float64 = pa.Field(ge=0, le=1)
-    verifier: pl.String = pa.Field(isin=_VERIFIERS)
-    distinct: pl.Int32 = pa.Field(ge=1)
+    prompt_id: pl.Int32 = pa.Field(ge=0, description="number of the prompt, from 0")
+    top_p: pl.Float64 = pa.Field(
+        ge=0, le=1, description="nucleus sampling: probability that is kept, 1 for all; 0: the likeliest token"
+    )
+    verifier: pl.String = pa.Field(
+        isin=_VERIFIERS, description="what objects to strings; ground truth: it knows, random: it guesses"
+    )
+    distinct: pl.Int32 = pa.Field(
+        ge=1, description="distinct strings among the completions of the prompt, 10 in the source"
+    )
 
     class Config:
         """One row per model, prompt and decoder."""

@@ -15,10 +15,13 @@ class VgbDyck(Result):
     """How far each sampler's law is from what a model writes given that the string is balanced."""
 
     replica: pl.Int32 = pa.Field(ge=0)
-    prompt_id: pl.Int32 = pa.Field(ge=0)
+    prompt_id: pl.Int32 = pa.Field(ge=0, description="number of the unseen prompt, from 0")
     horizon: pl.Int32 = pa.Field(ge=1, description="brackets that are left, H")
     leaf_values: pl.String = pa.Field(isin=LEAVES, description="of whole strings: whether balanced, or the verifier's")
-    method: pl.String = pa.Field(isin=METHODS)
+    method: pl.String = pa.Field(
+        isin=METHODS,
+        description="the model; rejection by token (trs) or by action (alrs); first or stationary leaf of the walk",
+    )
     p_valid: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, description="probability of a balanced string")
     distance: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, description="total variation to the target; half of what fails")
     fail_mass: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, description="probability that every bracket is rejected")
