@@ -10,14 +10,14 @@ from pandera.api.polars.types import PolarsData
 class Draws(pa.DataFrameModel):
     """How often a state came with a mask, in one sample; what did not come has no row."""
 
-    spins: pl.Int8 = pa.Field(ge=2, le=10)
+    spins: pl.Int8 = pa.Field(ge=2, le=10, description="spins of the model")
     J: pl.Float64 = pa.Field(description="coupling of all pairs; there are no fields")
     n: pl.Int32 = pa.Field(ge=1, description="states of the sample")
-    repetition: pl.Int32 = pa.Field(ge=0)
+    repetition: pl.Int32 = pa.Field(ge=0, description="number of the sample among those of its size, from 0")
     k: pl.Int8 = pa.Field(ge=1, description="masked positions")
     mask: pl.Int16 = pa.Field(ge=1, description="a bit for each position, the first the most significant")
     state: pl.Int16 = pa.Field(ge=0, description="a bit for each spin, the first the most significant, +1 as 1")
-    count: pl.Int32 = pa.Field(ge=1)
+    count: pl.Int32 = pa.Field(ge=1, description="how many of the sample's states came so")
 
     class Config:
         """Exactly these columns, in this order."""

@@ -27,15 +27,21 @@ COUPLED, PRODUCT = FINITE = ["coupled", "product"]
 class Asymptotics(Result):
     """What pseudolikelihood with a scheme of masks can estimate, and how fast the matching block dynamics mix."""
 
-    dist_id: pl.String
-    scheme_id: pl.String
+    dist_id: pl.String = pa.Field(
+        description="law: flat or modes, pairs-J of two pairs, random-sigma-draw of random models"
+    )
+    scheme_id: pl.String = pa.Field(
+        description="set of masks: k and a number for all masks of that size, or a name of EXP-6"
+    )
     variant: pl.String = pa.Field(isin=VARIANTS, description="all parameters, couplings alone, all masks averaged")
-    N: pl.Int32 = pa.Field(ge=1)
+    N: pl.Int32 = pa.Field(ge=1, description="spins of the model")
     J: pl.Float64 = pa.Field(description="coupling; of two pairs, that within; of random models, sigma")
     d: pl.Int32 = pa.Field(ge=1, description="parameters that are fitted")
     k: pl.Int32 = pa.Field(ge=1, nullable=True, description="masked positions; null where masks differ in size")
     tr_gamma: pl.Float64 = pa.Field(gt=0, description="trace of the asymptotic covariance")
-    tr_fisher_inv: pl.Float64 = pa.Field(gt=0)
+    tr_fisher_inv: pl.Float64 = pa.Field(
+        gt=0, description="trace of the inverse Fisher information: that of maximum likelihood"
+    )
     gap: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, description="of the matching block dynamics")
     C: pl.Float64 = pa.Field(ge=1 - 1e-9, description="Poincare constant, 1/gap")
     min_eig_bound: pl.Float64 = pa.Field(
@@ -55,18 +61,20 @@ class Asymptotics(Result):
 class Fit(Result):
     """One fit of the repetitions that figures show."""
 
-    dist_id: pl.String
-    J: pl.Float64
+    dist_id: pl.String = pa.Field(description="target law: flat (J = 0.05) or modes (J = 0.3)")
+    J: pl.Float64 = pa.Field(description="coupling of all pairs")
     k: pl.Int32 = pa.Field(ge=1, description="masked positions")
-    variant: pl.String = pa.Field(isin=VARIANTS)
-    n: pl.Int32 = pa.Field(ge=1)
-    rep: pl.Int32 = pa.Field(ge=0)
+    variant: pl.String = pa.Field(isin=VARIANTS, description="all parameters, couplings alone, all masks averaged")
+    n: pl.Int32 = pa.Field(ge=1, description="states of the sample")
+    rep: pl.Int32 = pa.Field(ge=0, description="number of the repetition, from 0")
     optimiser: pl.String = pa.Field(isin=OPTIMISERS, description="gd: the trained run, single precision")
     sq_err_sum: pl.Float64 = pa.Field(ge=0, description="squared error, summed over parameters")
     sq_err_mean: pl.Float64 = pa.Field(ge=0, description="squared error, averaged over parameters")
     grad_inf: pl.Float64 = pa.Field(ge=0, description="largest entry of the gradient, in double precision")
-    iters: pl.Int32 = pa.Field(ge=0)
-    converged: pl.Boolean
+    iters: pl.Int32 = pa.Field(ge=0, description="steps of the optimiser")
+    converged: pl.Boolean = pa.Field(
+        description="of newton: grad_inf at most 1e-8, and no parameter at its cap; of gd: grad_inf below 1e-5"
+    )
     apart: pl.Float64 = pa.Field(
         ge=0, nullable=True, description="of gd: largest distance of a parameter from Newton's on the same sample"
     )
@@ -80,15 +88,15 @@ class Fit(Result):
 class Cell(Result):
     """Squared errors of all repetitions of a sample size, by Newton's method."""
 
-    dist_id: pl.String
-    J: pl.Float64
-    k: pl.Int32 = pa.Field(ge=1)
-    variant: pl.String = pa.Field(isin=VARIANTS)
-    n: pl.Int32 = pa.Field(ge=1)
-    repetitions: pl.Int32 = pa.Field(ge=2)
+    dist_id: pl.String = pa.Field(description="target law: flat (J = 0.05) or modes (J = 0.3)")
+    J: pl.Float64 = pa.Field(description="coupling of all pairs")
+    k: pl.Int32 = pa.Field(ge=1, description="masked positions")
+    variant: pl.String = pa.Field(isin=VARIANTS, description="all parameters, couplings alone, all masks averaged")
+    n: pl.Int32 = pa.Field(ge=1, description="states of the sample")
+    repetitions: pl.Int32 = pa.Field(ge=2, description="samples that were fitted")
     mse: pl.Float64 = pa.Field(ge=0, description="mean squared error, summed over parameters")
     sd: pl.Float64 = pa.Field(ge=0, description="of the squared error, over repetitions")
-    tr_gamma: pl.Float64 = pa.Field(gt=0)
+    tr_gamma: pl.Float64 = pa.Field(gt=0, description="trace of the asymptotic covariance")
     n_mse_ratio: pl.Float64 = pa.Field(ge=0, description="n mse over tr_gamma")
     whitened: pl.Float64 = pa.Field(ge=0, description="mean of n e' Gamma^-1 e over d; e the error")
     converged: pl.Int32 = pa.Field(ge=0, description="fits that converged")
@@ -102,15 +110,15 @@ class Cell(Result):
 class HitExact(Result):
     """Steps to R_1 by the lumped chain."""
 
-    sampler: pl.String = pa.Field(isin=SAMPLERS)
+    sampler: pl.String = pa.Field(isin=SAMPLERS, description="kgibbs: k-Gibbs; indep: independent parallel sampling")
     k: pl.Int32 = pa.Field(ge=0, description="masked positions; 0 for independent parallel sampling")
-    J: pl.Float64
-    N: pl.Int32 = pa.Field(ge=1)
-    c: pl.Int32 = pa.Field(ge=1)
-    h: pl.Float64
-    budget: pl.Int32 = pa.Field(ge=1)
+    J: pl.Float64 = pa.Field(description="coupling of all pairs of the clique")
+    N: pl.Int32 = pa.Field(ge=1, description="spins in all")
+    c: pl.Int32 = pa.Field(ge=1, description="spins of the clique")
+    h: pl.Float64 = pa.Field(description="field on each spin")
+    budget: pl.Int32 = pa.Field(ge=1, description="steps after which a run is given up")
     mean_censored: pl.Float64 = pa.Field(ge=1 - 1e-9, description="E[min(T, budget)]")
-    sd: pl.Float64 = pa.Field(ge=0)
+    sd: pl.Float64 = pa.Field(ge=0, description="standard deviation of min(T, budget)")
     miss_prob: pl.Float64 = pa.Field(ge=-1e-12, le=1 + 1e-12, description="not there within the budget")
     large_J_limit: pl.Float64 = pa.Field(ge=1, nullable=True, description="C(N,k) / C(N-c,k-c); null for k < c")
 
@@ -123,11 +131,11 @@ class HitExact(Result):
 class HitSim(Result):
     """Steps to R_1 of the runs that the figure shows."""
 
-    sampler: pl.String = pa.Field(isin=SAMPLERS)
-    k: pl.Int32 = pa.Field(ge=0)
-    J: pl.Float64
-    rep: pl.Int32 = pa.Field(ge=0)
-    steps: pl.Int32 = pa.Field(ge=1)
+    sampler: pl.String = pa.Field(isin=SAMPLERS, description="kgibbs: k-Gibbs; indep: independent parallel sampling")
+    k: pl.Int32 = pa.Field(ge=0, description="masked positions; 0 for independent parallel sampling")
+    J: pl.Float64 = pa.Field(description="coupling of all pairs of the clique")
+    rep: pl.Int32 = pa.Field(ge=0, description="number of the run, from 0")
+    steps: pl.Int32 = pa.Field(ge=1, description="steps of the sampler to R_1")
     censored: pl.Boolean = pa.Field(description="not there within the budget; steps is the budget then")
 
     class Config:
@@ -139,14 +147,14 @@ class HitSim(Result):
 class HitCell(Result):
     """Steps to R_1 of all runs of a cell."""
 
-    sampler: pl.String = pa.Field(isin=SAMPLERS)
-    k: pl.Int32 = pa.Field(ge=0)
-    J: pl.Float64
-    runs: pl.Int32 = pa.Field(ge=2)
+    sampler: pl.String = pa.Field(isin=SAMPLERS, description="kgibbs: k-Gibbs; indep: independent parallel sampling")
+    k: pl.Int32 = pa.Field(ge=0, description="masked positions; 0 for independent parallel sampling")
+    J: pl.Float64 = pa.Field(description="coupling of all pairs of the clique")
+    runs: pl.Int32 = pa.Field(ge=2, description="runs of the sampler")
     mean: pl.Float64 = pa.Field(ge=1, description="of min(T, budget)")
     se: pl.Float64 = pa.Field(ge=0, description="of the mean, by the exact standard deviation")
     reached: pl.Int32 = pa.Field(ge=0, description="runs that came to R_1")
-    exact: pl.Float64 = pa.Field(ge=1 - 1e-9)
+    exact: pl.Float64 = pa.Field(ge=1 - 1e-9, description="mean of min(T, budget) by the lumped chain")
     off: pl.Float64 = pa.Field(ge=0, description="distance from exact over max(4 se, 1 step)")
 
     class Config:
@@ -158,14 +166,14 @@ class HitCell(Result):
 class Proposition(Result):
     """One setting of Proposition 4.1.4 (reach), 4.1.5 (stuck) or Corollary 4.1.1 (separation)."""
 
-    check_id: pl.String = pa.Field(isin=PROPOSITIONS)
-    cell: pl.Int32 = pa.Field(ge=0)
-    c: pl.Int32 = pa.Field(ge=2)
-    N: pl.Int32 = pa.Field(ge=2)
+    check_id: pl.String = pa.Field(isin=PROPOSITIONS, description="which of the three")
+    cell: pl.Int32 = pa.Field(ge=0, description="number of the setting in its grid, from 0")
+    c: pl.Int32 = pa.Field(ge=2, description="spins of the clique")
+    N: pl.Int32 = pa.Field(ge=2, description="spins in all")
     k: pl.Int32 = pa.Field(ge=0, description="0 where no k enters")
-    J0: pl.Float64 = pa.Field(gt=0)
-    h_G: pl.Float64 = pa.Field(gt=0)
-    delta: pl.Float64 = pa.Field(gt=0, lt=1)
+    J0: pl.Float64 = pa.Field(gt=0, description="coupling less the sum of all fields")
+    h_G: pl.Float64 = pa.Field(gt=0, description="sum of the fields on the clique; there are no others")
+    delta: pl.Float64 = pa.Field(gt=0, lt=1, description="probability of failure that is granted")
     M: pl.Int32 = pa.Field(ge=0, description="of a separation, steps of the slow sampler; else 0")
     rate: pl.Float64 = pa.Field(nullable=True, description="c_R1 or c_stuck; null where r <= 0")
     T: pl.Int64 = pa.Field(ge=0, description="steps that the proposition speaks of")
@@ -173,7 +181,9 @@ class Proposition(Result):
         ge=0, nullable=True, description="of reach, fewest steps that do; of stuck, most; from the worst start"
     )
     exact_prob: pl.Float64 = pa.Field(ge=-1e-9, le=1 + 1e-9, description="of the good event, from the worst start")
-    bound_prob: pl.Float64 = pa.Field(ge=0, le=1)
+    bound_prob: pl.Float64 = pa.Field(
+        ge=0, le=1, description="probability that is promised: 1 - delta; of separation, 1 - delta/2"
+    )
     one_step: pl.Float64 = pa.Field(
         ge=0, le=1, nullable=True, description="of one step: into R_1 (reach, separation), from the worst start"
     )
@@ -181,9 +191,9 @@ class Proposition(Result):
     applicable: pl.Boolean = pa.Field(
         description="the proposition says something: T >= 1, and r > 0 where it needs that"
     )
-    passed: pl.Boolean
+    passed: pl.Boolean = pa.Field(description="exact_prob is at least bound_prob, or nothing is said")
     mc_prob: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="share of runs with the good event")
-    mc_runs: pl.Int32 = pa.Field(ge=1, nullable=True)
+    mc_runs: pl.Int32 = pa.Field(ge=1, nullable=True, description="simulated runs; null where none were")
 
     class Config:
         """One row per cell."""
@@ -199,9 +209,9 @@ class Proposition(Result):
 class Correlation(Result):
     """What a product law loses on rows of k-Gibbs: total correlation."""
 
-    dist_id: pl.String
-    J: pl.Float64
-    k: pl.Int32 = pa.Field(ge=1)
+    dist_id: pl.String = pa.Field(description="law: clique-J, four spins without fields")
+    J: pl.Float64 = pa.Field(description="coupling of all pairs")
+    k: pl.Int32 = pa.Field(ge=1, description="masked positions")
     tc_nats: pl.Float64 = pa.Field(ge=-1e-12, description="mean over rows under the stationary law")
     tc_most: pl.Float64 = pa.Field(ge=-1e-12, description="largest of a row")
     tv_prod: pl.Float64 = pa.Field(ge=0, le=1, description="mean distance from the product of marginals")
@@ -218,25 +228,30 @@ class Correlation(Result):
 class FiniteSample(Result):
     """Theorem 4.1.4 on two spins: a fit, its distance from the truth, and both forms of the bound."""
 
-    family: pl.String = pa.Field(isin=FINITE)
-    N: pl.Int32 = pa.Field(ge=2)
-    k: pl.Int32 = pa.Field(ge=1)
-    n: pl.Int64 = pa.Field(ge=1)
+    family: pl.String = pa.Field(
+        isin=FINITE,
+        description="coupled: one coupling, both spins masked; product: one field for both, one spin masked",
+    )
+    N: pl.Int32 = pa.Field(ge=2, description="spins of the model")
+    k: pl.Int32 = pa.Field(ge=1, description="masked positions")
+    n: pl.Int64 = pa.Field(ge=1, description="states of the sample")
     m: pl.Int64 = pa.Field(ge=1, description="masks of each sample")
-    rep: pl.Int32 = pa.Field(ge=0)
-    tv: pl.Float64 = pa.Field(ge=0, le=1)
-    loss_nll: pl.Float64 = pa.Field(ge=0)
+    rep: pl.Int32 = pa.Field(ge=0, description="number of the repetition, from 0")
+    tv: pl.Float64 = pa.Field(ge=0, le=1, description="total variation between the fitted law and the truth")
+    loss_nll: pl.Float64 = pa.Field(ge=0, description="mean of -log p of what is masked, at the fit, nats")
     loss_kl: pl.Float64 = pa.Field(
         description="less the sample's conditional entropy; masks drawn, so near 0 of any sign"
     )
-    C_AT: pl.Float64 = pa.Field(ge=1)
-    beta: pl.Float64 = pa.Field(gt=0, lt=1)
-    C_eps: pl.Int32 = pa.Field(ge=1)
-    term_mask: pl.Float64 = pa.Field(ge=0)
-    term_sample: pl.Float64 = pa.Field(ge=0)
-    term_emp: pl.Float64 = pa.Field(ge=0)
-    bound_nll: pl.Float64 = pa.Field(ge=0)
-    bound_kl: pl.Float64 = pa.Field(ge=0)
+    C_AT: pl.Float64 = pa.Field(ge=1, description="constant of approximate tensorisation of entropy; N/k here")
+    beta: pl.Float64 = pa.Field(gt=0, lt=1, description="least conditional probability of all parameters")
+    C_eps: pl.Int32 = pa.Field(ge=1, description="cells that cover the range of the parameter")
+    term_mask: pl.Float64 = pa.Field(ge=0, description="of the bound, for masks that are drawn; falls with m")
+    term_sample: pl.Float64 = pa.Field(ge=0, description="of the bound, for states that are drawn; falls with n")
+    term_emp: pl.Float64 = pa.Field(
+        ge=0, description="of the bound, added outside the root: the sample's distance from the truth; falls with n"
+    )
+    bound_nll: pl.Float64 = pa.Field(ge=0, description="bound on tv from loss_nll")
+    bound_kl: pl.Float64 = pa.Field(ge=0, description="bound on tv from loss_kl")
     violated: pl.Boolean = pa.Field(description="tv above one of the bounds")
 
     class Config:
