@@ -100,8 +100,10 @@ def build(study: str | None = None, *, report: bool = False) -> Outcome:
     check_software(Path())  # an environment that only reads results has no Snakemake
     reference = Reference.load(loaded.scale)
     if study is None and not report and reference.elapsed:
-        took, count = duration(reference.elapsed), len(graph.jobs(loaded))
-        say(f"scale {loaded.scale}: {count} jobs; from nothing they took {took} on {reference.machine}")
+        took, jobs = duration(reference.elapsed), graph.jobs(loaded)
+        timed = sum(job.name in reference.jobs for job in jobs)
+        these = "they" if timed == len(jobs) else f"{timed} of them"  # others are newer than the record
+        say(f"scale {loaded.scale}: {len(jobs)} jobs; from nothing {these} took {took} on {reference.machine}")
     graph.LOGS.mkdir(exist_ok=True)
     PLAN.unlink(missing_ok=True)
     targets = [study] if study else [str(graph.REPORT_PAGE)] if report else []
