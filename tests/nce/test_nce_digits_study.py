@@ -82,7 +82,7 @@ def test_mnist_comes_from_the_folder_that_is_named(tmp_path: Path) -> None:
     assert dataset["index"].to_list() == list(range(10)) and dataset["levels"].unique().to_list() == [256]
     expected = rng(4).integers(0, 256, (4, 4, 4)).astype(np.uint8)[1].reshape(-1)
     assert dataset["pixels"][7].to_list() == expected.tolist()
-    with pytest.raises(SandglassError, match=r"datasets\.nce-mnist\.path: '/no/such' is no folder here"):
+    with pytest.raises(SandglassError, match=r"datasets\.yaml: nce-mnist\.path: '/no/such' is no folder here"):
         datasets.generate(mnist(Path("/no/such")), "nce-mnist", SEED)
 
 
@@ -97,7 +97,7 @@ def test_other_files_are_refused_until_the_parameters_name_them(tmp_path: Path) 
     write_mnist(tmp_path, test_labels=np.array([3, 1, 2, 0], np.uint8))
     md5 = mnist(tmp_path).md5
     assert md5 is not None and md5 != entry.md5
-    message = rf"datasets\.nce-mnist\.md5\.test_labels: the file t10k-labels.* with md5 {md5.test_labels}$"
+    message = rf"datasets\.yaml: nce-mnist\.md5\.test_labels: the file t10k-labels.* with md5 {md5.test_labels}$"
     with pytest.raises(SandglassError, match=message) as caught:
         datasets.generate(entry, "nce-mnist", SEED)
     assert "\n" not in str(caught.value)
