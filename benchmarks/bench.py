@@ -154,10 +154,18 @@ def plain_generate(spec: llama.Spec, params_: dict[str, torch.Tensor]) -> Callab
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
-        vocab_size=spec.symbols, hidden_size=spec.width, intermediate_size=spec.inner, num_hidden_layers=spec.layers,
-        num_attention_heads=spec.heads, rms_norm_eps=llama.EPS, bos_token_id=None, eos_token_id=None, pad_token_id=0,
-        tie_word_embeddings=False, max_position_embeddings=PROMPT + WRITTEN,
-    )  # fmt: skip
+        vocab_size=spec.symbols,
+        hidden_size=spec.width,
+        intermediate_size=spec.inner,
+        num_hidden_layers=spec.layers,
+        num_attention_heads=spec.heads,
+        rms_norm_eps=llama.EPS,
+        bos_token_id=None,
+        eos_token_id=None,
+        pad_token_id=0,
+        tie_word_embeddings=False,
+        max_position_embeddings=PROMPT + WRITTEN,
+    )
     model = LlamaForCausalLM(config).eval()
     own = {name: value[0] for name, value in params_.items()}
     state = {"model.embed_tokens.weight": own["embed.W"], "model.norm.weight": own["ln.w"]}
@@ -260,9 +268,18 @@ def plain_gpt2(job: jobs.TrainingJob) -> Callable[[int], None]:
     ids, lengths, targets = (job.objective.data[name][0] for name in ("ids", "lengths", "targets"))
     length = ids.shape[-1]
     config = GPT2Config(
-        vocab_size=5, n_positions=length, n_embd=50, n_layer=2, n_head=1, n_inner=50,
-        resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0,
-    )  # fmt: skip
+        vocab_size=5,
+        n_positions=length,
+        n_embd=50,
+        n_layer=2,
+        n_head=1,
+        n_inner=50,
+        resid_pdrop=0,
+        embd_pdrop=0,
+        attn_pdrop=0,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
     model = GPT2LMHeadModel(config).train()
     adam = torch.optim.Adam(model.parameters(), lr=3e-3)
 
@@ -339,9 +356,12 @@ def training(folder: Path) -> list[Row]:
 
 
 FRESH = {  # runs of the flip-flop study, whose data are drawn anew at every step
-    "flipflop-base": "the canonical decoder", "flipflop-mixture": "a mixture of three languages",
-    "flipflop-lstm": "the LSTM", "flipflop-linear-plain": "the automaton", "flipflop-standin-32": "stories",
-}  # fmt: skip
+    "flipflop-base": "the canonical decoder",
+    "flipflop-mixture": "a mixture of three languages",
+    "flipflop-lstm": "the LSTM",
+    "flipflop-linear-plain": "the automaton",
+    "flipflop-standin-32": "stories",
+}
 SMALL_BATCHES = ("flipflop-standin-32",)  # at quick, where 8 stories make a step; the paper scale has 32
 FRESH_AT_MOST = 0.05
 
@@ -382,9 +402,12 @@ def fresh(folder: Path, scale: str = "quick", runs: Iterable[str] = FRESH, block
         rows.append(
             Row(
                 f"fresh data of {FRESH[run]}, {models}, share of a step (at most {FRESH_AT_MOST:.0%})",
-                f"{np.median(parts[1:]):.1%}", "", None, None,
+                f"{np.median(parts[1:]):.1%}",
+                "",
+                None,
+                None,
             )
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -504,9 +527,14 @@ def population() -> list[Row]:
 
     def walk(rows: slice) -> np.ndarray:
         return log_ratio.descend(
-            log_ratio.mean_problem(log_ratio.NCE, means[rows]), log_ratio.normalised_step, 0 * optimum[rows],
-            optimum[rows], eta[rows], np.zeros((len(means[rows]), 1)), caps,
-        ).final  # fmt: skip
+            log_ratio.mean_problem(log_ratio.NCE, means[rows]),
+            log_ratio.normalised_step,
+            0 * optimum[rows],
+            optimum[rows],
+            eta[rows],
+            np.zeros((len(means[rows]), 1)),
+            caps,
+        ).final
 
     def plain(_: int = 0) -> list[float]:
         return [quadrature_path(mean, rate, caps) for mean, rate in zip(means, eta, strict=True)]

@@ -25,7 +25,7 @@ class Version:
 def trouble() -> str | None:
     """Return in words why git answers nothing here: none installed, no repository, no commit, or its own refusal.
 
-    None where it answers. Without asking this first, no answer may not be taken for "there is none".
+    None where it answers. Only then do the functions below that return None, or nothing, mean that there is none.
     """
     try:
         _must("rev-parse", "--show-toplevel")
@@ -36,10 +36,7 @@ def trouble() -> str | None:
 
 
 def commit() -> str | None:
-    """Return the short name of the commit that is checked out; None without one, without a repository and without git.
-
-    Other functions that may return None, or nothing, do so then as well.
-    """
+    """Return the short name of the commit that is checked out; None without one, and in `trouble`."""
     name = _git("rev-parse", "--short", "HEAD")
     return name.strip() if name else None
 

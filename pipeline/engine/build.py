@@ -37,7 +37,7 @@ UNKNOWN_SECONDS = 5.0  # of a job that the reference machine never ran
 TRUSTED_SECONDS = 60.0
 TERMINAL_SECONDS, LOG_SECONDS = 0.5, 30.0  # between two lines, on a terminal and elsewhere
 SNAKEMAKE = (sys.executable, "-m", "snakemake")  # by the interpreter: scripts name the folder they were installed in
-PATIENCE = 3.0  # seconds, after which a program was not told of an interrupt
+PATIENCE = 10.0  # seconds, after which a program was not told of an interrupt: steps end in fewer
 MARK = "sandglass: "  # begins a line that is meant for the user
 STOPPED = 130  # the exit status after Ctrl-C
 SHOWN_LINES = 8  # of Snakemake's log, and failed jobs, at the end of a build that went wrong
@@ -136,11 +136,12 @@ def surroundings() -> dict[str, str]:
 
     A user without a home that can be written to, as in a container, has Snakemake keep its caches in the work tree.
     """
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME", "/")) / ".cache")
-    if not os.access(next(folder for folder in (caches, *caches.parents) if folder.exists()), os.W_OK):
-        caches = Path.cwd() / graph.STATE / "cache"
-    return os.environ | {"PATH": path, "XDG_CACHE_HOME": str(caches)}
+    ours = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.path.expanduser("~")) / ".cache")  # noqa: PTH111
+    nearest = next((folder for folder in (caches, *caches.parents) if folder.is_absolute() and folder.exists()), None)
+    if nearest is None or not os.access(nearest, os.W_OK):
+        ours["XDG_CACHE_HOME"] = str(Path.cwd() / graph.STATE / "cache")
+    return os.environ | ours
 
 
 def interrupt(process: subprocess.Popen[bytes]) -> None:
