@@ -149,6 +149,27 @@ def _verdicts(results: Results, _: str) -> str:
     return _table(head, rows)
 
 
+def _count(results: Results, _: str) -> str:
+    """How many statements of the sources are decided, by the strongest evidence that there is of each."""
+    decided = {study: each for study in results.params.studies if (each := _decided(results, study)) is not None}
+    numbers, asked = (sum(each[place] for each in decided.values()) for place in (0, 1))
+    shares = ", ".join(f"`{study}` {_share(*each)}" for study, each in decided.items())
+    text = (
+        f"Of {asked} statements of the sources that need nothing which a user has to bring, {numbers} "
+        f"({_share(numbers, asked)}) are decided, by this build or a reference set: {shares}."
+    )
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False)
+
+
+def _decided(results: Results, study: str) -> tuple[int, int] | None:
+    claims = results.claims(study)
+    return None if claims is None else standing.decided(standing.beside_sets(claims, results.sets(study)))
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}".replace("%", "\N{NO-BREAK SPACE}%") if whole else "none"
+
+
 def _table(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, *rows]
     text = ["".join(f"| {cell} " if cell else "| " for cell in cells) + "|" for cells in lines]
@@ -218,6 +239,7 @@ def _strongest(results: Results, study: str) -> str:
 
 BLOCKS: dict[str, Callable[[Results, str], str]] = {
     "studies": _studies,
+    "count": _count,
     "verdicts": _verdicts,
     "jobs": _jobs,
     "audit": _audit,
