@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import polars as pl
-
-from pipeline import access
 from pipeline.engine import graph
 from pipeline.kit import charts
 from pipeline.params import Params
-from pipeline.report import cards, catalogue, figures, search
+from pipeline.report import cards, catalogue, figures, forest, search
+from pipeline.report.findings import BLOCKS
 from pipeline.report.shared import TEMPLATES, Site
 from pipeline.report.study import StudyText
 from pipeline.store.paths import DATA, REPORT
@@ -78,9 +75,13 @@ def _write(site: Site, out: Callable[[str], Path]) -> int:
 
 
 def _pages(site: Site) -> dict[str, str]:
-    findings = {each.id: StudyText(site, each, "index.html").finding() for each in site.studies.values()}
+    said = {
+        each.id: [StudyText(site, each, "index.html").finding(block) for block in BLOCKS]
+        for each in site.studies.values()
+    }
+    published = forest.draw(site.studies.values())
     pages = {
-        name: site.render(f"{name}.j2", name, findings=findings)
+        name: site.render(f"{name}.j2", name, said=said, published=published, forest=forest)
         for name in ("index.html", "theory.html", "errata.html", catalogue.INDEX)
     }
     for study in site.studies.values():
@@ -100,9 +101,9 @@ def _assets(site: Site, pages: dict[str, str]) -> dict[str, bytes]:
     files[search.SCRIPT] = search.script(site, pages).encode()
     for artifact in site.artifacts:
         if artifact.download and not site.lacks(artifact):
-            content = artifact.paths[0].read_bytes()
-            files[f"{artifact.download}.parquet"] = content
-            files[f"{artifact.download}.csv"] = access.to_csv(pl.read_parquet(io.BytesIO(content))).encode()
+            files[f"{artifact.download}.parquet"] = artifact.paths[0].read_bytes()
+            if (text := site.csv(artifact)) is not None:
+                files[f"{artifact.download}.csv"] = text
         if artifact.kind == "figure" and not site.lacks(artifact):
             files |= figures.files(site.studies[artifact.job.study], artifact.name)
     return files
