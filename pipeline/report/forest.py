@@ -1,7 +1,7 @@
 """The picture of the overview: every published number beside the interval of what was measured here.
 
-Quantities have units of all kinds, so each interval is drawn from −1 to 1 and the published number where it lies then. A
-number between −1 and 1 is one that this reproduction agrees with.
+Quantities have units of all kinds, so each interval is drawn from −1 to 1 and the published number where it lies then.
+A number between −1 and 1 is one that this reproduction agrees with.
 """
 
 from __future__ import annotations
