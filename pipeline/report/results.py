@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from ruamel.yaml import YAML, YAMLError
 
-from pipeline.errors import SandglassError
+from pipeline.errors import SandglassError, meant
 from pipeline.params import Params
 from pipeline.references import reading as reference
 from pipeline.references import standing
@@ -108,15 +108,25 @@ def _read(path: Path, schema: tables.Schema, partial: bool) -> pl.DataFrame | No
     return None if partial and not path.is_file() else tables.read(path, schema)
 
 
+# What an erratum is, by the word for it in errata.yaml, the gravest first.
+ERRATUM_KINDS = {
+    "result": "A result, or the construction behind it, fails as printed",
+    "constant": "A constant, a rate or a width is another",
+    "misprint": "A misprint, or a slip that nothing rests on",
+}
+
+
 @dataclass(frozen=True)
 class Erratum:
     """A printed statement that is wrong: the rows that show it, and those of a form that holds.
 
-    ``title`` says it in a sentence, ``follows`` what that means for the source (the study's ``errata.yaml``).
+    ``kind`` is one of `ERRATUM_KINDS`, ``title`` says it in a sentence, ``follows`` what that means for the source (the
+    study's ``errata.yaml``).
     """
 
     study: str
     id: str
+    kind: str
     title: str
     follows: str
     printed: list[Row]
@@ -143,18 +153,22 @@ def _errata(study: str, theory: dict[str, list[Row]]) -> list[Erratum]:
     path = Path("pipeline/studies") / study / ERRATA
     try:
         words = YAML(typ="safe").load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        texts = {name: (entry["title"], entry["follows"]) for name, entry in words.items()}
+        texts = {name: (entry["kind"], entry["title"], entry["follows"]) for name, entry in words.items()}
     except (YAMLError, AttributeError, KeyError, TypeError) as error:
         raise SandglassError(f"{path}: no errata: {' '.join(str(error).split())}") from None
+    for name, (kind, *_) in texts.items():
+        if kind not in ERRATUM_KINDS:
+            raise SandglassError(f"{path}: {name}: no kind {kind!r}; {meant(str(kind), list(ERRATUM_KINDS))}")
     return [
         Erratum(
             study,
             name,
+            kind,
             title,
             follows,
             [row for row in rows if row["erratum"] == name and row["form"] == "printed"],
             [row for row in rows if row["erratum"] == name and row["form"] == "corrected"],
         )
         for name in dict.fromkeys(row["erratum"] for row in rows)
-        for title, follows in [texts.get(name, (name, ""))]
+        for kind, title, follows in [texts.get(name, ("misprint", name, ""))]
     ]

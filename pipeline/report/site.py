@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.engine import graph
 from pipeline.kit import charts
 from pipeline.params import Params
-from pipeline.report import cards, catalogue, figures, forest, search
+from pipeline.report import cards, catalogue, figures, forest, results, search
 from pipeline.report.findings import BLOCKS
 from pipeline.report.shared import TEMPLATES, Site
 from pipeline.report.study import StudyText
@@ -81,7 +81,9 @@ def _pages(site: Site) -> dict[str, str]:
     }
     published = forest.draw(site.studies.values())
     pages = {
-        name: site.render(f"{name}.j2", name, said=said, published=published, forest=forest)
+        name: site.render(
+            f"{name}.j2", name, said=said, published=published, forest=forest, kinds=results.ERRATUM_KINDS
+        )
         for name in ("index.html", "theory.html", "errata.html", catalogue.INDEX)
     }
     for study in site.studies.values():
