@@ -16,7 +16,7 @@ from pipeline.report import catalogue, contents, index, results, sources, wordin
 from pipeline.report.catalogue import Artifact
 from pipeline.report.files import Files, identity, read_table
 from pipeline.report.lineage import Lineage
-from pipeline.store import paths, tables
+from pipeline.store import paths
 
 TEMPLATES = Path(__file__).parent
 
