@@ -15,6 +15,7 @@ from pipeline.references import reading as reference
 from pipeline.references import standing
 from pipeline.references.reading import Reference
 from pipeline.references.standing import Line
+from pipeline.report.files import read_table
 from pipeline.report.wording import slug
 from pipeline.store import paths, tables
 from schemas.theory import Theory
@@ -105,7 +106,7 @@ def _study(params: Params, key: str, partial: bool) -> Study:
 
 
 def _read(path: Path, schema: tables.Schema, partial: bool) -> pl.DataFrame | None:
-    return None if partial and not path.is_file() else tables.read(path, schema)
+    return None if partial and not path.is_file() else read_table(path, schema, pulled=partial)
 
 
 # What an erratum is, by the word for it in errata.yaml, the gravest first.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 from pipeline.engine import graph
@@ -99,7 +101,7 @@ def _pages(site: Site) -> dict[str, str]:
 
 def _assets(site: Site, pages: dict[str, str]) -> dict[str, bytes]:
     files = {name: (TEMPLATES / name).read_bytes() for name in COPIED}
-    files[VEGA] = charts.script_bundle().encode()
+    files[VEGA] = _vega()
     files[search.SCRIPT] = search.script(site, pages).encode()
     for artifact in site.artifacts:
         if artifact.download and not site.lacks(artifact):
@@ -109,3 +111,23 @@ def _assets(site: Site, pages: dict[str, str]) -> dict[str, bytes]:
         if artifact.kind == "figure" and not site.lacks(artifact):
             files |= figures.files(site.studies[artifact.job.study], artifact.name)
     return files
+
+
+def _vega() -> bytes:
+    """Return the script that draws, bundled once in this work tree for each version of the renderer: it takes a second.
+
+    What is kept begins with its md5, so that a script that was cut off or spoilt is bundled again.
+    """
+    kept = graph.STATE / f"vega-{version('vl-convert-python')}.js"
+    digest, _, content = kept.read_bytes().partition(b"\n") if kept.is_file() else (b"", b"", b"")
+    if digest != _md5(content):
+        content = charts.script_bundle().encode()
+        kept.parent.mkdir(exist_ok=True)
+        temporary = kept.with_name(f"{kept.name}.{os.getpid()}.tmp")
+        temporary.write_bytes(_md5(content) + b"\n" + content)
+        temporary.replace(kept)
+    return content
+
+
+def _md5(content: bytes) -> bytes:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest().encode()
