@@ -13,7 +13,7 @@ import polars as pl
 from pipeline import access
 from pipeline.engine import graph
 from pipeline.params import Params
-from pipeline.report import catalogue, contents, index, results, sources, wording
+from pipeline.report import catalogue, contents, forest, index, results, sources, wording
 from pipeline.report.catalogue import Artifact
 from pipeline.report.files import Files, identity, read_table
 from pipeline.report.lineage import Lineage
@@ -54,7 +54,7 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.globals |= {"site": self, "words": wording, "catalogue": catalogue}
+        self._environment.globals |= {"site": self, "words": wording, "catalogue": catalogue, "forest": forest}
 
     def render(self, template: str, page: str, **values: Any) -> str:
         """Return the HTML of the page at ``page`` (a path from the root of the site)."""

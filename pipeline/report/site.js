@@ -287,9 +287,23 @@ function addFilter(box) {
   show(); // boxes that the browser kept ticked
 }
 
+// --- what is folded opens where a link leads into it or to what it belongs to ---
+
+function openTarget() {
+  const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  const folded = target.closest("details") ?? target.querySelector(":scope > details");
+  if (folded && !folded.open) {
+    folded.open = true;
+    target.scrollIntoView();
+  }
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   if (!document.querySelector("form#search")) addSearchBox();
   addThemeButton();
+  openTarget();
+  addEventListener("hashchange", openTarget);
   document.querySelectorAll("table.sortable").forEach(makeSortable);
   document.querySelectorAll("form#search").forEach(addSearch);
   document.querySelectorAll("[data-filters]").forEach(addFilter);

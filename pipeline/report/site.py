@@ -83,9 +83,7 @@ def _pages(site: Site) -> dict[str, str]:
     }
     published = forest.draw(site.studies.values())
     pages = {
-        name: site.render(
-            f"{name}.j2", name, said=said, published=published, forest=forest, kinds=results.ERRATUM_KINDS
-        )
+        name: site.render(f"{name}.j2", name, said=said, published=published, kinds=results.ERRATUM_KINDS)
         for name in ("index.html", "theory.html", "errata.html", catalogue.INDEX)
     }
     for study in site.studies.values():
