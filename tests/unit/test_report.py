@@ -159,7 +159,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
     study = results.Study("s", "Title", "Source", figure, table, rows, verdict, {"check": []}, [], [])
     blocks = SimpleNamespace(
         figure=lambda figure, artifact, alt, first: f"<figure>{figure.name}: {escape(alt)}</figure>",
-        claims=lambda study, rows, names, anchors: f"<table>{','.join(row['gate'] for row in rows)}</table>",
+        claim=lambda study, rows, name, anchored: f"<table>{','.join(row['gate'] for row in rows)}</table>",
         theory=lambda artifact, rows, first, fold: "<table>theory</table>",
         table=lambda name, artifacts, shown, height: (
             f"<table>{name} {','.join(shown.columns)} {shown.height}/{height} of {len(artifacts)}</table>"
