@@ -105,10 +105,9 @@ def algorithm_1(context: Results) -> Figure:
             alt.Chart(rule).mark_rule(strokeDash=[4, 3], color=charts.GREY).encode(y="level:Q"),
             alt.Chart(own).mark_line().encode(x, y, colour),
             alt.Chart(own).mark_point(filled=True, size=60, opacity=1).encode(x, y, colour, shape),
-            alt.Chart(own.filter(pl.col("lo").is_not_null()))
-            .mark_rule()
-            .encode(x, alt.Y("lo:Q"), alt.Y2("hi:Q"), colour),
         ]
+        if (spread := own.filter(pl.col("lo").is_not_null())).height:  # a layer of no rows has no extent
+            layers.append(alt.Chart(spread).mark_rule().encode(x, alt.Y("lo:Q"), alt.Y2("hi:Q"), colour))
         panels.append(alt.layer(*layers).properties(width=165, height=230, title=alt.TitleParams(panel, fontSize=13)))
     found = comparisons.read(context, [LARGEST_CELL[SEEN]]).row(0, named=True)
     gain = number(found["value"] * 100, 0) if found["value"] is not None else "–"
