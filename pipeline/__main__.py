@@ -151,7 +151,9 @@ def check() -> None:
 @app.command()
 def params(
     study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="a study of params.yaml")] = None,
-    scale: Annotated[str | None, typer.Option(help="smoke, quick or paper; without it, that of params.yaml")] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="smoke, quick, long or paper; without it, that of params.yaml")
+    ] = None,
     write: Annotated[bool, typer.Option("--write", help="bring what is derived from them up to date")] = False,
 ) -> None:
     """Print all parameters, or a study's, resolved at a scale, as one YAML document."""

@@ -36,7 +36,7 @@ KINDS = [STATED, CORRECTED, OWN]
 # How the source says a published number.
 NUMBER, FLOOR, CEILING = FORMS = ["number", "at least", "at most"]
 
-SCALES = ["smoke", "quick", "paper"]
+SCALES = ["smoke", "quick", "long", "paper"]
 
 
 class Claims(pa.DataFrameModel):

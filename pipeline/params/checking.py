@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from pipeline.errors import SandglassError
 from pipeline.params.reading import read, shown
-from pipeline.params.scales import SCALES, is_per_scale, resolve
+from pipeline.params.scales import LIKE_ANOTHER, SCALES, is_complete, is_per_scale, resolve
 
 _adapter = functools.cache(TypeAdapter)  # to build one takes longer than to use it
 
@@ -56,7 +56,10 @@ class File:
         except KeyError as error:
             where, value = next(_per_scale(entry, path))
             near = nearest(str(error.args[0]), SCALES)
-            self.refuse(where, f"expected exactly the keys {', '.join(SCALES)}, got {', '.join(map(str, value))}{near}")
+            asked = ", ".join(scale for scale in SCALES if scale not in LIKE_ANOTHER)
+            spare = ", ".join(f"{scale} (without it, that of {other})" for scale, other in LIKE_ANOTHER.items())
+            got = ", ".join(map(str, value))
+            self.refuse(where, f"expected exactly the keys {asked} and, where it differs, {spare}, got {got}{near}")
 
     def validate(self, kind: Any, value: Any, path: str) -> Any:
         """Return ``value`` as ``kind``, or raise SandglassError with what is wrong first."""
@@ -85,8 +88,8 @@ class File:
 
 
 def _per_scale(value: Any, path: str) -> Iterator[tuple[str, dict[Any, Any]]]:
-    """Yield paths of the per-scale mappings below ``value`` that do not name exactly the scales."""
-    if is_per_scale(value) and set(value) != set(SCALES):
+    """Yield paths of the per-scale mappings below ``value`` that miss a scale or have another key."""
+    if is_per_scale(value) and not is_complete(value):
         yield path, value
     children: Iterable[tuple[Any, Any]] = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

@@ -28,8 +28,8 @@ class Strict(BaseModel):
 class Header(Strict):
     """What ``params.yaml`` says: the run as a whole."""
 
-    scale: Literal["smoke", "quick", "paper"] = Field(
-        description="smoke: seconds, proves the wiring; quick: minutes on two cores; paper: as published"
+    scale: Literal["smoke", "quick", "long", "paper"] = Field(
+        description="smoke: seconds, proves the wiring; quick: minutes on two cores; long: a night; paper: as published"
     )
     seed: int = Field(ge=0, description="root of all random streams")
     device: Literal["auto", "cpu", "cuda"] = Field(description="where training runs; not part of a result")

@@ -39,7 +39,7 @@ def test_all_studies_in_one_work_tree_are_what_each_is_alone(smoke: Workspace) -
 def test_no_claim_is_judged_at_smoke_scale(smoke_of: Smoke, study: str) -> None:
     claims = pl.read_parquet(smoke_of(study).path / f"data/claims/{study}/claims.parquet")
     stated = importlib.import_module(f"pipeline.studies.{study}.claims").STATEMENTS
-    assert set(claims["claim"]) == set(stated) == {str(number) for number in range(1, len(stated) + 1)}
+    assert set(claims["claim"]) == set(stated)
     assert {NOT_RUN} <= set(claims["verdict"]) <= {NOT_RUN, TOO_FEW}
 
 

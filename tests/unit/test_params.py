@@ -85,15 +85,22 @@ def test_the_files_are_valid_at_every_scale(study: str) -> None:
     assert params.load(ROOT).studies.keys() == set(STUDIES)
 
 
+def test_long_is_quick_where_nothing_is_said_of_it() -> None:
+    assert resolve([{"smoke": 1, "quick": {"a": 2}, "paper": 3}], "long") == [{"a": 2}]
+    assert resolve({"smoke": 1, "quick": 2, "long": 4, "paper": 3}, "long") == 4
+    with pytest.raises(KeyError, match="quick"):
+        resolve({"smoke": 1, "long": 4, "paper": 3}, "long")
+
+
 def test_values_are_those_of_the_scale() -> None:
-    for scale, replicas in (("smoke", 2), ("quick", 10), ("paper", 40)):
+    for scale, replicas in (("smoke", 2), ("quick", 10), ("long", 10), ("paper", 40)):
         assert load_study("dyck", scale).members("runs")["dyck-standard"].replicas == replicas
 
 
 # path -> new value, and what the line must say
 MUTATIONS = [
     ("seeed", 3, ["seeed: unknown key", "did you mean 'seed'"]),
-    ("scale", "papr", ["scale:", "'smoke', 'quick' or 'paper'", "'papr'"]),
+    ("scale", "papr", ["scale:", "'smoke', 'quick', 'long' or 'paper'", "'papr'"]),
     ("seed", -1, ["seed:", "greater than or equal to 0", "-1"]),
     ("seed", "7", ["seed:", "valid integer", "'7'"]),
     ("device", "gpu", ["device:", "'cpu'"]),
@@ -124,6 +131,11 @@ MUTATIONS = [
         f"{RUN}/steps",
         {"smoke": 1, "quik": 2, "paper": 3},
         ["steps: expected exactly the keys smoke, quick, paper", "did you mean 'quick'"],
+    ),
+    (
+        f"{RUN}/steps",
+        {"smoke": 1, "long": 2, "paper": 3},
+        ["steps: expected exactly the keys smoke, quick, paper and, where it differs, long", "got smoke, long, paper"],
     ),
     # An impossible value at a scale that is not in use is found all the same.
     (f"{RUN}/steps", {"smoke": 1, "quick": 2, "paper": 0}, [f"{VARIANT}.steps:", "greater than or equal to 1"]),
@@ -358,7 +370,7 @@ def test_unknown_studies_and_scales_are_one_line(tmp_path: Path) -> None:
     write_study(tmp_path, "dyck")
     with pytest.raises(SandglassError, match=r"no study 'dykc' \(did you mean 'dyck'\?\)"):
         specification.document("dykc", root=tmp_path)
-    with pytest.raises(SandglassError, match="no scale 'papr'; known: smoke, quick, paper"):
+    with pytest.raises(SandglassError, match="no scale 'papr'; known: smoke, quick, long, paper"):
         specification.document("dyck", "papr", tmp_path)
 
 
