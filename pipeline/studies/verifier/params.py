@@ -235,8 +235,18 @@ class VgbDyck(ExperimentEntry):
     horizons: list[Annotated[int, Field(ge=1, le=6)]] = Field(min_length=1, description="brackets that are left, H")
 
 
+class Played(ExperimentEntry):
+    """What the page needs to play Algorithm 1."""
+
+    module: Literal["played"]
+    prompts: Positive = Field(description="unseen ones, and as many that end before a mistake of the model")
+    top_p: Probability = Field(description="at first; as quota and stride it can be changed in the page")
+    quota: Positive
+    stride: Positive
+
+
 Experiment = Annotated[
-    Models | Classifiers | Prefixes | Unseen | TestCases | VgbDyck | params_theory.Experiment,
+    Models | Classifiers | Prefixes | Unseen | TestCases | VgbDyck | Played | params_theory.Experiment,
     Field(discriminator="module"),
 ]
 
