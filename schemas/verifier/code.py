@@ -109,6 +109,25 @@ class CodeVerifiers(Result):
         unique = ["replica", "layer", "depth", "block"]
 
 
+class CodeRobustness(Result):
+    """Settings 1 and 2 of the stand-in, as table `code_runs` has setting 3: means over runs."""
+
+    setting: pl.Int32 = pa.Field(ge=1, description="of the chapter")
+    replica: pl.Int32 = pa.Field(ge=0)
+    top_p: pl.Float64 = pa.Field(ge=0, le=1)
+    temperature: pl.Float64 = pa.Field(ge=0)
+    verifier: pl.String = pa.Field(isin=_VERIFIERS)
+    threshold: pl.Float64 = pa.Field(ge=0, le=1, description="reject below this probability of being right")
+    runs: pl.Int32 = pa.Field(ge=1)
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1, description="distinct right test cases over those asked for")
+    calls: pl.Float64 = pa.Field(ge=0, description="tokens drawn in a run")
+
+    class Config:
+        """One row per setting, model and decoder."""
+
+        unique = ["setting", "replica", "top_p", "temperature", "verifier", "threshold"]
+
+
 class CodeSamples(Result):
     """Tables 3.7, 3.8 and 3.14: prompts and completions of the first model, with the first error marked."""
 
@@ -131,4 +150,5 @@ SCHEMAS = {
     "code_cumulative": CodeCumulative,
     "code_verifiers": CodeVerifiers,
     "code_samples": CodeSamples,
+    "code_robustness": CodeRobustness,
 }

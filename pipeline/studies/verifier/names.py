@@ -11,10 +11,12 @@ TINY, TINY_MISTAKES = "verifier-tiny", "verifier-mistakes-tiny"  # the model of 
 LAW = "verifier-strings-law"
 # Test cases (section 3.2.2)
 CASES, CASE_MODELS = "verifier-cases-3", "verifier-case-models-3"  # setting 3 of the chapter
+OTHER_SETTINGS = {n: (f"verifier-case-models-{n}", f"verifier-cases-{n}") for n in (1, 2)}  # run, dataset
 
 MODELS, CLASSIFIERS = "verifier-models", "verifier-classifiers"
 PREFIXES, UNSEEN = "verifier-prefixes", "verifier-unseen"
 TEST_CASES, VGB_DYCK = "verifier-test-cases", "verifier-vgb-dyck"
+PRETRAINED = "verifier-pretrained"  # no run: a model that somebody has in a folder
 
 # Sets of the dataset of test cases: documents, prompts for random names, for reserved ones, for verifiers.
 DOCUMENTS, NAMES, RESERVED, TRAINING = "documents", "names", "reserved", "training"
