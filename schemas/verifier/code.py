@@ -109,6 +109,30 @@ class CodeVerifiers(Result):
         unique = ["replica", "layer", "depth", "block"]
 
 
+class PretrainedRuns(Result):
+    """Table 3.6 by a pretrained model from a local folder: one row for each decoder and run."""
+
+    model: pl.String = pa.Field(description="name of the folder")
+    run: pl.Int32 = pa.Field(ge=0, description="number of the run on the same prompts, from 0")
+    top_p: pl.Float64 = pa.Field(ge=0, le=1, description="nucleus sampling: probability that is kept")
+    temperature: pl.Float64 = pa.Field(ge=0)
+    verifier: pl.String = pa.Field(isin=["none", "trained", "random"])
+    threshold: pl.Float64 = pa.Field(ge=0, le=1, description="reject below this probability of being right")
+    layer: pl.Int32 = pa.Field(ge=-1, description="whose state the verifier reads; -1: none")
+    requested: pl.Int32 = pa.Field(ge=1, description="test cases asked for, over all prompts and repetitions")
+    distinct: pl.Int32 = pa.Field(ge=0, description="distinct right test cases, over repetitions of a prompt")
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1, description="distinct over requested")
+    calls: pl.Int64 = pa.Field(ge=0, description="tokens drawn, in total")
+    erased: pl.Int64 = pa.Field(ge=0, description="tokens erased, in total")
+    backtracks: pl.Int32 = pa.Field(ge=0, description="of all completions together")
+    validation: pl.Float64 = pa.Field(ge=0, le=1, description="accuracy of the trained verifier")
+
+    class Config:
+        """One row per decoder and run."""
+
+        unique = ["model", "run", "top_p", "temperature", "verifier", "threshold"]
+
+
 class CodeRobustness(Result):
     """Settings 1 and 2 of the stand-in, as table `code_runs` has setting 3: means over runs."""
 
@@ -151,4 +175,5 @@ SCHEMAS = {
     "code_verifiers": CodeVerifiers,
     "code_samples": CodeSamples,
     "code_robustness": CodeRobustness,
+    "pretrained_runs": PretrainedRuns,
 }

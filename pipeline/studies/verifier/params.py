@@ -262,6 +262,36 @@ class VgbDyck(ExperimentEntry):
     horizons: list[Annotated[int, Field(ge=1, le=6)]] = Field(min_length=1, description="brackets that are left, H")
 
 
+class Pretrained(ExperimentEntry):
+    """MODEL-CLLAMA itself, where somebody has it."""
+
+    module: Literal["pretrained"]
+    folder: str | None = Field(
+        description="of a model of the Llama architecture, as Hugging Face keeps it: config.json, weights in "
+        "safetensors, tokenizer.json; null: none is there"
+    )
+    cases: Positive = Field(description="test cases that a prompt asks for")
+    names: Positive = Field(description="random names that are tested")
+    budget: Positive = Field(description="tokens of a completion at most")
+    repetitions: Positive = Field(description="completions of a prompt in a run")
+    runs_of_each: Positive = Field(description="runs of each decoder")
+    verifier_repetitions: Positive = Field(description="completions of a prompt from which the verifier learns")
+    settings: list[Setting] = Field(min_length=1)
+    thresholds: list[Probability] = Field(min_length=1)
+    quota: Positive
+    stride: Positive
+    layer: Annotated[int, Field(ge=0, description="whose state the verifier reads; 0: the embeddings")]
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.stride > self.budget:
+            raise ValueError(f"stride {self.stride} is longer than a completion, {self.budget} tokens at most")
+        for where in self.settings:
+            if where[0] > 1:
+                raise ValueError(f"a setting is top_p, from 0 to 1, and a temperature, got {where}")
+        return self
+
+
 class Played(ExperimentEntry):
     """What the page needs to play Algorithm 1."""
 
@@ -273,7 +303,16 @@ class Played(ExperimentEntry):
 
 
 Experiment = Annotated[
-    Models | Classifiers | Prefixes | Unseen | TestCases | Robustness | VgbDyck | Played | params_theory.Experiment,
+    Models
+    | Classifiers
+    | Prefixes
+    | Unseen
+    | TestCases
+    | Robustness
+    | VgbDyck
+    | Played
+    | Pretrained
+    | params_theory.Experiment,
     Field(discriminator="module"),
 ]
 
