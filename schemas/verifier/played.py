@@ -1,4 +1,4 @@
-"""The table of what the page plays Algorithm 1 with."""
+"""The table of what the page plays Algorithm 1 with, and that of the sets of strings."""
 
 from __future__ import annotations
 
@@ -27,4 +27,18 @@ class Played(Result):
         unique = ["kind", "part"]
 
 
-SCHEMAS = {"played": Played}
+class StringSets(Result):
+    """What the sets of balanced strings are like."""
+
+    set: pl.String = pa.Field(unique=True, description="of the dataset")
+    n: pl.Int32 = pa.Field(ge=1, description="strings, or prompts")
+    mean_brackets: pl.Float64 = pa.Field(ge=1, description="of a string, or a prompt")
+    kind_0: pl.Float64 = pa.Field(ge=0, le=1, description="share of opening brackets that are of kind 0")
+    mean_max_depth: pl.Float64 = pa.Field(ge=1)
+    largest_depth: pl.Int32 = pa.Field(ge=1)
+    above_bound: pl.Float64 = pa.Field(
+        ge=0, le=1, description="exact probability that the law without a bound on depths goes above it"
+    )
+
+
+SCHEMAS = {"played": Played, "string_sets": StringSets}

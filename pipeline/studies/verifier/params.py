@@ -262,6 +262,14 @@ class VgbDyck(ExperimentEntry):
     horizons: list[Annotated[int, Field(ge=1, le=6)]] = Field(min_length=1, description="brackets that are left, H")
 
 
+class StringSets(ExperimentEntry):
+    """What the sets of strings are like."""
+
+    module: Literal["strings"]
+    q: Inside = Field(description="probability of an open, as in the dataset")
+    max_depth: Positive = Field(description="the bound on depths, as in the dataset")
+
+
 class Pretrained(ExperimentEntry):
     """MODEL-CLLAMA itself, where somebody has it."""
 
@@ -312,6 +320,7 @@ Experiment = Annotated[
     | VgbDyck
     | Played
     | Pretrained
+    | StringSets
     | params_theory.Experiment,
     Field(discriminator="module"),
 ]
