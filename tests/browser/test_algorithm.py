@@ -61,7 +61,7 @@ class Played:
         rows = json.loads(browser.js("return document.getElementById('algorithm-data').textContent"))["played"]
         parts: dict[str, dict[str, torch.Tensor]] = {}
         for row in rows:
-            values = torch.tensor(row["values"]).double().view(row["shape"])
+            values = torch.tensor(row["values"], dtype=torch.float64).view(row["shape"])
             parts.setdefault(row["kind"], {})[row["part"]] = values
         setting = {name: value.item() for name, value in parts["setting"].items()}
         self.params = {name: value[None] for name, value in parts["model"].items()}
