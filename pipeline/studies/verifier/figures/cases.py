@@ -38,7 +38,7 @@ def fig33(context: Results) -> Figure:
         alt.Chart(data)
         .mark_line(point=True)
         .encode(
-            x=alt.X("calls:Q", title="queries, C"),
+            x=alt.X("calls:Q", title="queries, C", axis=alt.Axis(format="~s", tickCount=5)),
             y=alt.Y("distinct:Q", title="distinct right test cases"),
             color=colour,
             strokeDash=alt.StrokeDash("kind:N", title=None, scale=alt.Scale(domain=list(KINDS))),

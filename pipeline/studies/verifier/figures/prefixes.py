@@ -30,6 +30,7 @@ PUBLISHED_CELLS = {
 }
 SHARE = alt.Scale(domain=[0, 1])
 TITLE = "completed rightly"
+APART = 0.25  # on the axis of strides
 
 
 def forced(context: Results) -> Figure:
@@ -93,9 +94,12 @@ def algorithm_1(context: Results) -> Figure:
     scale = alt.Scale(domain=quotas, range=[charts.SKY, charts.BLUE, charts.BLACK])
     colour = alt.Color("line:N", title="quota", scale=scale)
     shape = alt.Shape("line:N", title="quota", scale=alt.Scale(domain=quotas))
-    x = alt.X(
-        "stride:Q", title="stride, B", axis=alt.Axis(values=sorted(set(data["stride"]))), scale=alt.Scale(zero=False)
-    )
+    strides = sorted(set(data["stride"]))
+    # Quotas lie side by side: their intervals are long, and their means near each other.
+    aside = {quota: APART * (n - (len(quotas) - 1) / 2) for n, quota in enumerate(quotas)}
+    data = data.with_columns(x=pl.col("stride") + pl.col("line").replace_strict(aside, return_dtype=pl.Float64))
+    axis, scale_x = alt.Axis(values=strides), alt.Scale(domain=[min(strides) - 0.5, max(strides) + 0.5], nice=False)
+    x = alt.X("x:Q", title="stride, B", axis=axis, scale=scale_x)
     order = ["trained on their mistakes", "further prefixes", "published"]
     panels: list[Any] = []
     for panel in order:
