@@ -115,8 +115,10 @@ class PretrainedRuns(Result):
     model: pl.String = pa.Field(description="name of the folder")
     run: pl.Int32 = pa.Field(ge=0, description="number of the run on the same prompts, from 0")
     top_p: pl.Float64 = pa.Field(ge=0, le=1, description="nucleus sampling: probability that is kept")
-    temperature: pl.Float64 = pa.Field(ge=0)
-    verifier: pl.String = pa.Field(isin=["none", "trained", "random"])
+    temperature: pl.Float64 = pa.Field(ge=0, description="what logits are divided by before nucleus sampling")
+    verifier: pl.String = pa.Field(
+        isin=["none", "trained", "random"], description="what objects to strings; random: it guesses"
+    )
     threshold: pl.Float64 = pa.Field(ge=0, le=1, description="reject below this probability of being right")
     layer: pl.Int32 = pa.Field(ge=-1, description="whose state the verifier reads; -1: none")
     requested: pl.Int32 = pa.Field(ge=1, description="test cases asked for, over all prompts and repetitions")
@@ -138,11 +140,13 @@ class CodeRobustness(Result):
 
     setting: pl.Int32 = pa.Field(ge=1, description="of the chapter")
     replica: pl.Int32 = pa.Field(ge=0)
-    top_p: pl.Float64 = pa.Field(ge=0, le=1)
-    temperature: pl.Float64 = pa.Field(ge=0)
-    verifier: pl.String = pa.Field(isin=_VERIFIERS)
+    top_p: pl.Float64 = pa.Field(ge=0, le=1, description="nucleus sampling: probability that is kept, 1 for all")
+    temperature: pl.Float64 = pa.Field(ge=0, description="what logits are divided by before nucleus sampling")
+    verifier: pl.String = pa.Field(
+        isin=_VERIFIERS, description="what objects to strings; ground truth: it knows, random: it guesses"
+    )
     threshold: pl.Float64 = pa.Field(ge=0, le=1, description="reject below this probability of being right")
-    runs: pl.Int32 = pa.Field(ge=1)
+    runs: pl.Int32 = pa.Field(ge=1, description="runs on the same prompts, of which the others are means")
     accuracy: pl.Float64 = pa.Field(ge=0, le=1, description="distinct right test cases over those asked for")
     calls: pl.Float64 = pa.Field(ge=0, description="tokens drawn in a run")
 

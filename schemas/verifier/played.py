@@ -18,7 +18,7 @@ class Played(Result):
         description="weights; settings; unseen prompts; inducing: prompts of which the next sign was a mistake",
     )
     part: pl.String = pa.Field(description="name of a weight or a setting, or number of a prompt")
-    shape: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int32})
+    shape: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int32}, description="of the array that the values are")
     values: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float64}, description="row by row; of prompts their signs")
 
     class Config:
@@ -34,8 +34,8 @@ class StringSets(Result):
     n: pl.Int32 = pa.Field(ge=1, description="strings, or prompts")
     mean_brackets: pl.Float64 = pa.Field(ge=1, description="of a string, or a prompt")
     kind_0: pl.Float64 = pa.Field(ge=0, le=1, description="share of opening brackets that are of kind 0")
-    mean_max_depth: pl.Float64 = pa.Field(ge=1)
-    largest_depth: pl.Int32 = pa.Field(ge=1)
+    mean_max_depth: pl.Float64 = pa.Field(ge=1, description="most brackets that are open at once, mean")
+    largest_depth: pl.Int32 = pa.Field(ge=1, description="most brackets that are open at once in any of them")
     above_bound: pl.Float64 = pa.Field(
         ge=0, le=1, description="exact probability that the law without a bound on depths goes above it"
     )
