@@ -2,8 +2,8 @@
 
 They are no numbers of CodeLlama. All decoders meet the same chances: call c of a completion draws the same number.
 
-Decoders that claims 23 and 26 compare (`Experiment.compared`) are taken by more runs than the others: of a single run
-the number of distinct right cases varies by as much as they differ.
+Decoders that claims 23 and 26 compare (`Experiment.compared`) are taken by as many runs as in the source, the others by
+fewer: with a single run of each the noise of decoding was larger than what a trained verifier gains over a random one.
 """
 
 from __future__ import annotations
