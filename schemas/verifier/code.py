@@ -109,6 +109,53 @@ class CodeVerifiers(Result):
         unique = ["replica", "layer", "depth", "block"]
 
 
+class PretrainedRuns(Result):
+    """Table 3.6 by a pretrained model from a local folder: one row for each decoder and run."""
+
+    model: pl.String = pa.Field(description="name of the folder")
+    run: pl.Int32 = pa.Field(ge=0, description="number of the run on the same prompts, from 0")
+    top_p: pl.Float64 = pa.Field(ge=0, le=1, description="nucleus sampling: probability that is kept")
+    temperature: pl.Float64 = pa.Field(ge=0, description="what logits are divided by before nucleus sampling")
+    verifier: pl.String = pa.Field(
+        isin=["none", "trained", "random"], description="what objects to strings; random: it guesses"
+    )
+    threshold: pl.Float64 = pa.Field(ge=0, le=1, description="reject below this probability of being right")
+    layer: pl.Int32 = pa.Field(ge=-1, description="whose state the verifier reads; -1: none")
+    requested: pl.Int32 = pa.Field(ge=1, description="test cases asked for, over all prompts and repetitions")
+    distinct: pl.Int32 = pa.Field(ge=0, description="distinct right test cases, over repetitions of a prompt")
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1, description="distinct over requested")
+    calls: pl.Int64 = pa.Field(ge=0, description="tokens drawn, in total")
+    erased: pl.Int64 = pa.Field(ge=0, description="tokens erased, in total")
+    backtracks: pl.Int32 = pa.Field(ge=0, description="of all completions together")
+    validation: pl.Float64 = pa.Field(ge=0, le=1, description="accuracy of the trained verifier")
+
+    class Config:
+        """One row per decoder and run."""
+
+        unique = ["model", "run", "top_p", "temperature", "verifier", "threshold"]
+
+
+class CodeRobustness(Result):
+    """Settings 1 and 2 of the stand-in, as table `code_runs` has setting 3: means over runs."""
+
+    setting: pl.Int32 = pa.Field(ge=1, description="of the chapter")
+    replica: pl.Int32 = pa.Field(ge=0)
+    top_p: pl.Float64 = pa.Field(ge=0, le=1, description="nucleus sampling: probability that is kept, 1 for all")
+    temperature: pl.Float64 = pa.Field(ge=0, description="what logits are divided by before nucleus sampling")
+    verifier: pl.String = pa.Field(
+        isin=_VERIFIERS, description="what objects to strings; ground truth: it knows, random: it guesses"
+    )
+    threshold: pl.Float64 = pa.Field(ge=0, le=1, description="reject below this probability of being right")
+    runs: pl.Int32 = pa.Field(ge=1, description="runs on the same prompts, of which the others are means")
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1, description="distinct right test cases over those asked for")
+    calls: pl.Float64 = pa.Field(ge=0, description="tokens drawn in a run")
+
+    class Config:
+        """One row per setting, model and decoder."""
+
+        unique = ["setting", "replica", "top_p", "temperature", "verifier", "threshold"]
+
+
 class CodeSamples(Result):
     """Tables 3.7, 3.8 and 3.14: prompts and completions of the first model, with the first error marked."""
 
@@ -131,4 +178,6 @@ SCHEMAS = {
     "code_cumulative": CodeCumulative,
     "code_verifiers": CodeVerifiers,
     "code_samples": CodeSamples,
+    "code_robustness": CodeRobustness,
+    "pretrained_runs": PretrainedRuns,
 }

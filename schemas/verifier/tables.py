@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from schemas.comparisons import Comparisons
-from schemas.verifier import code, dyck, theory_tables, vgb_dyck
+from schemas.verifier import code, dyck, played, theory_tables, vgb_dyck
 
-SCHEMAS = {"comparisons": Comparisons} | dyck.SCHEMAS | code.SCHEMAS | vgb_dyck.SCHEMAS | theory_tables.SCHEMAS
+SCHEMAS = (
+    {"comparisons": Comparisons}
+    | dyck.SCHEMAS
+    | code.SCHEMAS
+    | vgb_dyck.SCHEMAS
+    | played.SCHEMAS
+    | theory_tables.SCHEMAS
+)

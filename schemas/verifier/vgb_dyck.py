@@ -26,6 +26,12 @@ class VgbDyck(Result):
     distance: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, description="total variation to the target; half of what fails")
     fail_mass: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, description="probability that every bracket is rejected")
     expected_steps: pl.Float64 = pa.Field(ge=0, nullable=True, description="of the walk to its first leaf")
+    oracle_expansions: pl.Float64 = pa.Field(
+        ge=0, nullable=True, description="expected number of laws of a next bracket that are asked for, none remembered"
+    )
+    value_evals: pl.Float64 = pa.Field(
+        ge=0, nullable=True, description="expected number of values asked for; null where it may never end"
+    )
     removed_mass: pl.Float64 = pa.Field(ge=-1e-6, le=1, description="that the model has outside of brackets")
 
     class Config:

@@ -1,4 +1,6 @@
-"""Causal Transformers of the Llama shape (Touvron et al. 2023), R of one shape side by side, trained from scratch.
+"""Causal Transformers of the Llama shape (Touvron et al. 2023), R of one shape side by side.
+
+They are trained from scratch, or read from a folder (`pipeline.models.llama.folder`).
 
 Root-mean-square normalisation before each block and at the end, rotary positions, gated MLPs (SwiGLU), no biases, no
 dropout, an unembedding of its own (Li 2025, section 3.2.1.1, and the authors' release). A layer:
@@ -38,19 +40,22 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 INIT_STD = 0.02
-EPS = 1e-6  # of the normalisation
-BASE = 10_000.0  # theta of rotary positions
+EPS = 1e-6  # of the normalisation, unless a shape says otherwise
+BASE = 10_000.0  # theta of rotary positions, likewise
 
 
 @dataclass(frozen=True)
 class Spec:
-    """The shape of a model; ``symbols`` are read and predicted."""
+    """The shape of a model; ``symbols`` are read and predicted. ``eps`` is of the normalisation, ``base`` the theta of
+    rotary positions: models that were trained elsewhere have their own."""
 
     layers: int
     heads: int
     width: int
     inner: int
     symbols: int
+    eps: float = EPS
+    base: float = BASE
 
 
 Ensemble = checkpoints.Ensemble[Spec]
@@ -97,23 +102,23 @@ def forward(
     _, B, T = ids.shape
     symbols = torch.arange(R, device=ids.device)[:, None] * spec.symbols + ids.reshape(-1, B * T)
     x_RxNxD = F.embedding(symbols, params["embed.W"].reshape(R * spec.symbols, d))
-    cos, sin = rotation(T, d // H, x_RxNxD.dtype, ids.device)
+    cos, sin = rotation(T, d // H, x_RxNxD.dtype, ids.device, spec.base)
     recorded: dict[str, Tensor] = {}
     if known[0] in record:
         recorded[known[0]] = x_RxNxD.view(R, B, T, d)
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
-        qkv = torch.bmm(normalised(x_RxNxD, params[f"{at}.ln1.w"]), params[f"{at}.attn.W_QKV"])
+        qkv = torch.bmm(normalised(x_RxNxD, params[f"{at}.ln1.w"], spec.eps), params[f"{at}.attn.W_QKV"])
         q, k, v = (part.transpose(1, 2) for part in qkv.view(R * B, T, 3, H, d // H).unbind(2))
         q, k = rotated(q, cos, sin), rotated(k, cos, sin)
         if keys_and_values is not None:
             keys_and_values.append((k.reshape(R, B, H, T, -1), v.reshape(R, B, H, T, -1)))
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         mixed_RxNxD = mixed.transpose(1, 2).reshape(R, B * T, d)
-        x_RxNxD = after_attention(params, at, x_RxNxD, mixed_RxNxD)
+        x_RxNxD = after_attention(spec, params, at, x_RxNxD, mixed_RxNxD)
         if layer < spec.layers - 1 and known[layer + 1] in record:
             recorded[known[layer + 1]] = x_RxNxD.view(R, B, T, d)
-    x_RxNxD = normalised(x_RxNxD, params["ln.w"])
+    x_RxNxD = normalised(x_RxNxD, params["ln.w"], spec.eps)
     if known[-1] in record:
         recorded[known[-1]] = x_RxNxD.view(R, B, T, d)
     return torch.bmm(x_RxNxD, params["head.W"]).view(R, B, T, spec.symbols), recorded
@@ -124,22 +129,24 @@ def state_names(spec: Spec) -> list[str]:
     return [f"states.{layer}" for layer in range(spec.layers + 1)]
 
 
-def after_attention(params: dict[str, Tensor], at: str, x_RxNxD: Tensor, mixed_RxNxD: Tensor) -> Tensor:
+def after_attention(spec: Spec, params: dict[str, Tensor], at: str, x_RxNxD: Tensor, mixed_RxNxD: Tensor) -> Tensor:
     """Return what a layer makes of its input and of the values that its heads mixed."""
     h_RxNxD = torch.baddbmm(x_RxNxD, mixed_RxNxD, params[f"{at}.attn.W_O"])
-    gate, up = torch.bmm(normalised(h_RxNxD, params[f"{at}.ln2.w"]), params[f"{at}.mlp.W_in"]).chunk(2, -1)
+    gate, up = torch.bmm(normalised(h_RxNxD, params[f"{at}.ln2.w"], spec.eps), params[f"{at}.mlp.W_in"]).chunk(2, -1)
     return torch.baddbmm(h_RxNxD, F.silu(gate) * up, params[f"{at}.mlp.W_out"])
 
 
-def normalised(x_RxNxD: Tensor, w_RxD: Tensor) -> Tensor:
+def normalised(x_RxNxD: Tensor, w_RxD: Tensor, eps: float) -> Tensor:
     """Return rows over their root mean square, times the weights of each model."""
-    return F.rms_norm(x_RxNxD, x_RxNxD.shape[-1:], eps=EPS) * w_RxD[:, None]
+    return F.rms_norm(x_RxNxD, x_RxNxD.shape[-1:], eps=eps) * w_RxD[:, None]
 
 
 @lru_cache(maxsize=8)
-def rotation(positions: int, width: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+def rotation(
+    positions: int, width: int, dtype: torch.dtype, device: torch.device, base: float
+) -> tuple[Tensor, Tensor]:
     """Return cosines and sines (T, width / 2) by which pairs of channels turn at positions 0 to T - 1."""
-    rates = BASE ** (-torch.arange(0, width, 2, dtype=torch.float64, device=device) / width)
+    rates = base ** (-torch.arange(0, width, 2, dtype=torch.float64, device=device) / width)
     angles = torch.arange(positions, dtype=torch.float64, device=device)[:, None] * rates
     return angles.cos().to(dtype), angles.sin().to(dtype)
 

@@ -13,6 +13,13 @@ each token that is drawn, greedy refills included, verifiers not (Definition 3.1
 
 A row draws from numbers of its own, one for each of its calls, so that it is the same in any company.
 
+Two other studies ask language models, and not through this module. The stand-ins of study flipflop give one token
+behind each prompt, of which the logits are compared: one forward pass, and nothing to go on from. The scratchpads of
+study automata answer behind every symbol of their input, so that every second token is given and each of the others is
+the likeliest: that is no completion of a prompt. They keep keys and values themselves, in a loop of five lines
+(`pipeline.models.automata.gpt.decode`); to take that loop from them would make all that was trained with their module
+stale. A verifier for either would take an `Oracle` of theirs, three methods, and nothing here.
+
 Shapes: R models, B rows of each, T places, V symbols, d channels.
 """
 
@@ -132,7 +139,7 @@ class Cached:
         self.keys: list[Tensor] = []
         self.values: list[Tensor] = []
         like = params["head.W"]
-        self._cos, self._sin = decoder.rotation(places, spec.width // spec.heads, like.dtype, like.device)
+        self._cos, self._sin = decoder.rotation(places, spec.width // spec.heads, like.dtype, like.device, spec.base)
         self._place = torch.arange(places, device=like.device)
 
     def read(self, tokens_RxBxT: Tensor, repeats: int) -> Tensor:
@@ -162,17 +169,17 @@ class Cached:
         seen = (self._place[:used] <= at_RxB[..., None]).view(R * B, 1, 1, -1)
         for n in range(spec.layers):
             at = f"blocks.{n}"
-            qkv = torch.bmm(decoder.normalised(x_RxBxD, params[f"{at}.ln1.w"]), params[f"{at}.attn.W_QKV"])
+            qkv = torch.bmm(decoder.normalised(x_RxBxD, params[f"{at}.ln1.w"], spec.eps), params[f"{at}.attn.W_QKV"])
             q, k, v = qkv.view(R, B, 3, H, A).unbind(2)
             q, k = decoder.rotated(q, cos, sin), decoder.rotated(k, cos, sin)
             self.keys[n].scatter_(3, here, k[:, :, :, None])
             self.values[n].scatter_(3, here, v[:, :, :, None])
             keys, values = (part[n][..., :used, :].flatten(0, 1) for part in (self.keys, self.values))
             mixed = F.scaled_dot_product_attention(q.reshape(R * B, H, 1, A), keys, values, attn_mask=seen)
-            x_RxBxD = decoder.after_attention(params, at, x_RxBxD, mixed.reshape(R, B, spec.width))
+            x_RxBxD = decoder.after_attention(spec, params, at, x_RxBxD, mixed.reshape(R, B, spec.width))
             if layer == n + 1 < spec.layers:
                 states.append(x_RxBxD)
-        x_RxBxD = decoder.normalised(x_RxBxD, params["ln.w"])
+        x_RxBxD = decoder.normalised(x_RxBxD, params["ln.w"], spec.eps)
         if layer == spec.layers:
             states.append(x_RxBxD)
         return torch.bmm(x_RxBxD, params["head.W"]), states[0] if states else None

@@ -7,13 +7,16 @@ from __future__ import annotations
 STRINGS = "verifier-strings"
 MISTAKES = "verifier-mistakes"  # what the models of DYCK get wrong, and strings of the grammar beside it
 DYCK = "verifier-dyck"
+TINY, TINY_MISTAKES = "verifier-tiny", "verifier-mistakes-tiny"  # the model of the page, and what it gets wrong
 LAW = "verifier-strings-law"
 # Test cases (section 3.2.2)
 CASES, CASE_MODELS = "verifier-cases-3", "verifier-case-models-3"  # setting 3 of the chapter
+OTHER_SETTINGS = {n: (f"verifier-case-models-{n}", f"verifier-cases-{n}") for n in (1, 2)}  # run, dataset
 
 MODELS, CLASSIFIERS = "verifier-models", "verifier-classifiers"
 PREFIXES, UNSEEN = "verifier-prefixes", "verifier-unseen"
 TEST_CASES, VGB_DYCK = "verifier-test-cases", "verifier-vgb-dyck"
+PRETRAINED = "verifier-pretrained"  # no run: a model that somebody has in a folder
 
 # Sets of the dataset of test cases: documents, prompts for random names, for reserved ones, for verifiers.
 DOCUMENTS, NAMES, RESERVED, TRAINING = "documents", "names", "reserved", "training"
@@ -27,8 +30,8 @@ SEARCH, WALK, PRINTED = "verifier-tokenwise", "verifier-walk", "verifier-printed
 QUERIES, VGB, PUBLISHED = "verifier-queries", "verifier-vgb", "verifier-published"
 
 # Parameters that lack one of these are refused at the start.
-RUNS = (DYCK, CASE_MODELS)
-DATASETS = (STRINGS, MISTAKES, CASES)
+RUNS = (DYCK, TINY, CASE_MODELS)
+DATASETS = (STRINGS, MISTAKES, TINY_MISTAKES, CASES)
 THEORY = (LAW, SEARCH, WALK, PRINTED)
 
 # Prefixes at which a model makes a mistake: those that its verifier was trained on, and further ones.

@@ -205,26 +205,53 @@ Setting = Annotated[
 ]
 
 
-class TestCases(ExperimentEntry):
+class CaseDecoding(ExperimentEntry):
+    """How documents of test cases are completed, and how verifiers learn from them."""
+
+    budget: Positive = Field(description="tokens of a completion at most; 384 in the source")
+    repetitions: Positive = Field(description="completions of a prompt in a run")
+    runs_compared: Positive = Field(description="runs of the decoders of claims 23 and 26; 5 in the source")
+    verifier_repetitions: Positive = Field(description="completions of a prompt from which verifiers learn")
+    main: Setting = Field(description="at which ablations are made")
+    settings: list[Setting] = Field(min_length=1, description="at which Algorithm 1 is compared")
+    thresholds: list[Probability] = Field(min_length=1, max_length=2, description="the careful one first")
+    quota: Positive
+    stride: Positive
+    further: list[Positive] = Field(description="a larger quota and a larger stride, tried one by one; or none")
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if len(self.further) not in (0, 2):
+            raise ValueError(f"further must be a quota and a stride, or empty, got {self.further}")
+        for stride in (self.stride, *self.further[1:]):
+            if stride > self.budget:
+                raise ValueError(f"stride {stride} is longer than a completion, {self.budget} tokens at most")
+        for where in self.settings:
+            if where[0] > 1:
+                raise ValueError(f"a setting is top_p, from 0 to 1, and a temperature, got {where}")
+        if self.main not in self.settings:
+            raise ValueError(f"main {self.main} must be among the settings {self.settings}")
+        return self
+
+
+class TestCases(CaseDecoding):
     """The analogues of Tables 3.6, 3.9 to 3.13, 3.15, 3.17 and Figures 3.3, 3.4 on documents of test cases."""
 
     module: Literal["cases"]
-    budget: Positive = Field(description="tokens of a completion at most; 384 in the source")
-    repetitions: Positive = Field(description="completions of a prompt in a run")
-    parts: Positive = Field(description="runs")
-    verifier_repetitions: Positive = Field(description="completions of a prompt from which verifiers learn")
+    runs_others: Positive = Field(description="runs of all other decoders")
     top_p: list[Probability] = Field(min_length=1)
     temperatures: list[Temperature] = Field(min_length=2, description="ascending")
-    main: Setting = Field(description="at which ablations are made")
-    settings: list[Setting] = Field(min_length=1, description="at which Algorithm 1 is compared")
-    thresholds: list[Probability] = Field(min_length=2, max_length=2, description="the careful one first")
-    quota: Positive
-    stride: Positive
-    further_quota: Positive
-    further_stride: Positive
     layers: list[Annotated[int, Field(ge=0)]] = Field(description="whose states verifiers read, beside the last")
-    depths: list[Annotated[int, Field(ge=2)]] = Field(min_length=1, description="of verifiers, beside linear ones")
-    candidates: list[Annotated[int, Field(ge=2)]] = Field(min_length=2, description="of block best-of-n, ascending")
+    depths: list[Annotated[int, Field(ge=2)]] = Field(description="of verifiers, beside linear ones")
+    candidates: list[Annotated[int, Field(ge=2)]] = Field(
+        min_length=3, max_length=3, description="of block best-of-n, ascending"
+    )
+
+
+class Robustness(CaseDecoding):
+    """What Algorithm 1 gains on documents of other settings, which were tried before the one that is reported."""
+
+    module: Literal["robustness"]
 
 
 class VgbDyck(ExperimentEntry):
@@ -235,8 +262,66 @@ class VgbDyck(ExperimentEntry):
     horizons: list[Annotated[int, Field(ge=1, le=6)]] = Field(min_length=1, description="brackets that are left, H")
 
 
+class StringSets(ExperimentEntry):
+    """What the sets of strings are like."""
+
+    module: Literal["strings"]
+    q: Inside = Field(description="probability of an open, as in the dataset")
+    max_depth: Positive = Field(description="the bound on depths, as in the dataset")
+
+
+class Pretrained(ExperimentEntry):
+    """MODEL-CLLAMA itself, where somebody has it."""
+
+    module: Literal["pretrained"]
+    folder: str | None = Field(
+        description="of a model of the Llama architecture, as Hugging Face keeps it: config.json, weights in "
+        "safetensors, tokenizer.json; null: none is there"
+    )
+    cases: Positive = Field(description="test cases that a prompt asks for")
+    names: Positive = Field(description="random names that are tested")
+    budget: Positive = Field(description="tokens of a completion at most")
+    repetitions: Positive = Field(description="completions of a prompt in a run")
+    runs_of_each: Positive = Field(description="runs of each decoder")
+    verifier_repetitions: Positive = Field(description="completions of a prompt from which the verifier learns")
+    settings: list[Setting] = Field(min_length=1)
+    thresholds: list[Probability] = Field(min_length=1)
+    quota: Positive
+    stride: Positive
+    layer: Annotated[int, Field(ge=0, description="whose state the verifier reads; 0: the embeddings")]
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.stride > self.budget:
+            raise ValueError(f"stride {self.stride} is longer than a completion, {self.budget} tokens at most")
+        for where in self.settings:
+            if where[0] > 1:
+                raise ValueError(f"a setting is top_p, from 0 to 1, and a temperature, got {where}")
+        return self
+
+
+class Played(ExperimentEntry):
+    """What the page needs to play Algorithm 1."""
+
+    module: Literal["played"]
+    prompts: Positive = Field(description="unseen ones, and as many that end before a mistake of the model")
+    top_p: Probability = Field(description="at first; as quota and stride it can be changed in the page")
+    quota: Positive
+    stride: Positive
+
+
 Experiment = Annotated[
-    Models | Classifiers | Prefixes | Unseen | TestCases | VgbDyck | params_theory.Experiment,
+    Models
+    | Classifiers
+    | Prefixes
+    | Unseen
+    | TestCases
+    | Robustness
+    | VgbDyck
+    | Played
+    | Pretrained
+    | StringSets
+    | params_theory.Experiment,
     Field(discriminator="module"),
 ]
 

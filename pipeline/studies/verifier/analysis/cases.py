@@ -1,11 +1,16 @@
 """The analogues on documents of test cases of Tables 3.6, 3.9 to 3.13, 3.15 and 3.17 (Li 2025, section 3.2.2).
 
 They are no numbers of CodeLlama. All decoders meet the same chances: call c of a completion draws the same number.
+
+Decoders that claims 23 and 26 compare (`Experiment.compared`) are taken by as many runs as in the source, the others by
+fewer: with a single run of each the noise of decoding was larger than what a trained verifier gains over a random one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,6 +40,11 @@ from pipeline.studies.verifier.names import (
 )
 
 SAMPLES = 2  # completions of a prompt that are listed
+COLD = 0.4  # the low temperature of claim 22
+LINE_SECONDS = 30.0  # between two lines that say how far it is
+
+
+Wanted = tuple[int, int, bool]  # a verifier: layer, depth, whether of the ends of lines alone
 
 
 @dataclass(frozen=True)
@@ -56,12 +66,15 @@ class Arm:
     reserved: bool = False
 
 
+BLIND: dict[str, Any] = {"layer": -1, "depth": 0, "read": -1}  # verifiers that read no state
+
+
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return the metrics of every decoder and run, how they grow with queries, how good verifiers are, and samples."""
     with one_thread():
-        experiment = Experiment(context)
-        experiment.train()
-        experiment.decode()
+        experiment = Experiment(context, CASE_MODELS, CASES)
+        experiment.train(experiment.verifiers())
+        experiment.decode([*experiment.compared(), *experiment.others()])
     frames = experiment.frames()
     return frames | {"comparisons": compared(context, frames)}
 
@@ -69,35 +82,36 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
 class Experiment:
     """The models, their verifiers, and what came of their completions."""
 
-    def __init__(self, context: Inputs) -> None:
-        self.context, self.entry = context, context.entry
-        model, header = context.model(CASE_MODELS), context.run_header(CASE_MODELS)
+    def __init__(self, context: Inputs, run: str, dataset: str) -> None:
+        self.context, self.entry, self.dataset = context, context.entry, dataset
+        model, header = context.model(run), context.run_header(run)
         self.models = CaseModels(model.spec, model.params, int(header["entry"]["corpus"]["cases"]))
         self.last = self.models.spec.layers
-        sets = context.dataset(CASES)
+        sets = context.dataset(dataset)
         self.prompts = {which: sets.filter(set=which)["tokens"].to_list() for which in (NAMES, RESERVED, TRAINING)}
-        longest = self.entry.budget + max(self.entry.quota, self.entry.further_quota) * max(
-            self.entry.stride, self.entry.further_stride
-        )
-        self.calls = longest
+        quota, stride = self.entry.further or (0, 0)
+        self.calls = self.entry.budget + max(quota, self.entry.quota) * max(stride, self.entry.stride)
         self.trained: dict[tuple[int, int, bool], verifiers.Trained] = {}
         self.quality: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
         self.cumulative: list[dict[str, Any]] = []
         self.samples: list[dict[str, Any]] = []
 
-    def train(self) -> None:
-        """Train verifiers of every layer, depth and kind on completions of prompts for names of their own."""
-        done = self._complete(
-            Plan(language.END), TRAINING, self.entry.verifier_repetitions, "verifiers", self.entry.budget
-        )
+    def verifiers(self) -> list[Wanted]:
+        """Return what verifiers are trained: layer, depth, and whether on the ends of lines alone."""
         wanted = [(self.last, 1, False), (self.last, 1, True)]
         wanted += [(layer, 1, False) for layer in self.entry.layers if layer != self.last]
-        wanted += [(self.last, depth, False) for depth in self.entry.depths]
+        return wanted + [(self.last, depth, False) for depth in self.entry.depths]
+
+    def train(self, wanted: Collection[Wanted]) -> None:
+        """Train verifiers on completions of prompts for names of their own."""
+        done = self._complete(
+            Plan(language.END), TRAINING, self.entry.verifier_repetitions, ("verifiers",), self.entry.budget
+        )
         for layer, depth, blocks in wanted:
             fits = []
             for replica in range(self.models.count):
-                names = (self.context.study, "verifier", CASES, replica, str(blocks))
+                names = (self.context.study, "verifier", self.dataset, replica, str(blocks))
                 rng = stream(self.context.seed, *names, "samples")
                 tokens, lengths, right = cases.samples(self.models, done, replica, rng, blocks)
                 features = cases.states(self.models, replica, layer, tokens, lengths)
@@ -124,38 +138,46 @@ class Experiment:
                 ],
             )
 
-    def arms(self) -> Iterator[Arm]:
-        """Yield every decoder."""
+    def ours(self, setting: Sequence[float], threshold: float) -> Arm:
+        """Return Algorithm 1 with a linear verifier of the last state, at a top_p and temperature."""
+        entry, last, (top_p, temperature) = self.entry, self.last, setting
+        return Arm(top_p, temperature, TRAINED, threshold, entry.quota, entry.stride, ARGMAX, last, 1, last)
+
+    def compared(self) -> Iterator[tuple[Arm, int]]:
+        """Yield the decoders of claims 23 and 26, each with its number of runs."""
+        entry, careful = self.entry, self.entry.thresholds[0]
+        for top_p, temperature in entry.settings:
+            yield Arm(top_p, temperature), entry.runs_compared
+            yield self.ours((top_p, temperature), careful), entry.runs_compared
+        for verifier in (GROUND_TRUTH, RANDOM):
+            yield replace(self.ours(entry.main, careful), verifier=verifier, **BLIND), entry.runs_compared
+
+    def others(self) -> Iterator[tuple[Arm, int]]:
+        """Yield all other decoders, each with its number of runs."""
+        for arm in dict.fromkeys(self._others()):
+            if arm not in dict(self.compared()):
+                yield arm, self.entry.runs_others
+
+    def _others(self) -> Iterator[Arm]:
         entry, main = self.entry, Arm(*self.entry.main)
-        careful, bold = entry.thresholds
+        careful, *bold = entry.thresholds
         yield Arm(0.0, 1.0)
-        grid = [(top_p, temperature) for top_p in entry.top_p for temperature in entry.temperatures]
-        listed = [(top_p, temperature) for top_p, temperature in entry.settings]
-        for top_p, temperature in dict.fromkeys([*grid, *listed]):
-            yield Arm(top_p, temperature)
-        ours: dict[str, Any] = {
-            "verifier": TRAINED,
-            "quota": entry.quota,
-            "stride": entry.stride,
-            "refill": ARGMAX,
-            "layer": self.last,
-            "depth": 1,
-            "read": self.last,
-        }
-        for top_p, temperature in listed:
-            for threshold in (careful, bold):
-                yield Arm(top_p, temperature, threshold=threshold, **ours)
-        first = replace(main, threshold=careful, **ours)
-        for threshold in (careful, bold):
+        for top_p in entry.top_p:
+            for temperature in entry.temperatures:
+                yield Arm(top_p, temperature)
+        for setting in entry.settings:
+            for threshold in bold:
+                yield self.ours(setting, threshold)
+        first = self.ours(entry.main, careful)
+        for threshold in entry.thresholds:
             yield replace(first, threshold=threshold, refill=SAMPLE)
             yield replace(first, threshold=threshold, reserved=True)
         yield replace(main, reserved=True)
-        blind: dict[str, Any] = {"layer": -1, "depth": 0, "read": -1}
-        for quota in (entry.quota, entry.further_quota):
-            yield replace(first, verifier=GROUND_TRUTH, quota=quota, **blind)
-        yield replace(first, quota=entry.further_quota)
-        yield replace(first, stride=entry.further_stride)
-        yield replace(first, verifier=RANDOM, **blind)
+        if entry.further:
+            quota, stride = entry.further
+            yield replace(first, verifier=GROUND_TRUTH, quota=quota, **BLIND)
+            yield replace(first, quota=quota)
+            yield replace(first, stride=stride)
         for layer in entry.layers:
             if layer != self.last:
                 yield replace(first, layer=layer, read=layer)
@@ -165,23 +187,27 @@ class Experiment:
         for candidates in entry.candidates:
             yield replace(main, verifier=TRAINED, layer=self.last, depth=1, read=self.last, candidates=candidates)
 
-    def decode(self) -> None:
-        """Complete the prompts by every decoder."""
-        repetitions = self.entry.repetitions * self.entry.parts
-        for number, arm in enumerate(dict.fromkeys(self.arms())):
+    def decode(self, arms: Sequence[tuple[Arm, int]]) -> None:
+        """Complete the prompts by every decoder, as often as it has runs."""
+        total, done, said = sum(runs for _, runs in arms), 0, time.monotonic()
+        for number, (arm, runs) in enumerate(arms):
             plan = Plan(language.END, arm.temperature, arm.top_p)
             verifier = self._verifier(arm)
             if arm.quota:
                 plan = replace(plan, quota=arm.quota, stride=arm.stride, refill=arm.refill, threshold=arm.threshold)
             which = RESERVED if arm.reserved else NAMES
-            done = self._complete(plan, which, repetitions, which, self.calls, verifier, arm.candidates)
-            for replica in range(self.models.count):
-                for run in range(self.entry.parts):
-                    self._keep(
-                        arm, number, replica, run, cases.score(self.models, done, replica, self.entry.parts, run)
-                    )
-            if arm == replace(Arm(*self.entry.main), reserved=arm.reserved):
-                self._list(done, arm.reserved)
+            for run in range(runs):
+                written = self._complete(
+                    plan, which, self.entry.repetitions, (which, run), self.calls, verifier, arm.candidates
+                )
+                for replica in range(self.models.count):
+                    self._keep(arm, number, replica, run, cases.score(self.models, written, replica))
+                if run == 0 and arm == replace(Arm(*self.entry.main), reserved=arm.reserved):
+                    self._list(written, arm.reserved)
+                done += 1
+                if time.monotonic() - said > LINE_SECONDS:
+                    said = time.monotonic()
+                    print(f"{self.context.experiment}: {done}/{total} runs of decoders", file=sys.stderr, flush=True)
 
     def _verifier(self, arm: Arm) -> Verifier | None:
         if arm.verifier == GROUND_TRUTH:
@@ -197,12 +223,12 @@ class Experiment:
         plan: Plan,
         which: str,
         repetitions: int,
-        purpose: str,
+        purpose: tuple[str | int, ...],
         calls: int,
         verifier: Verifier | None = None,
         candidates: int = 0,
     ) -> Completed:
-        rng = stream(self.context.seed, self.context.study, self.context.experiment, purpose)
+        rng = stream(self.context.seed, self.context.study, self.context.experiment, *purpose)
         return cases.complete(
             self.models, plan, self.prompts[which], self.entry.budget, repetitions, rng, calls, verifier, candidates
         )
@@ -251,7 +277,7 @@ class Experiment:
     def frames(self) -> dict[str, pl.DataFrame]:
         """Return the tables but the comparisons."""
         size = sum(int(value[0].numel()) for name, value in self.models.params.items() if "." in name)
-        curves = self.context.curves(CASE_MODELS)
+        curves = self.context.curves(CASE_MODELS)  # of the models that are reported one by one
         ends = curves.filter(pl.col("step") == pl.col("step").max()).sort("replica")
         model_card = ends.select("replica", "loss_held", parameters=pl.lit(size))
         return {
@@ -288,7 +314,7 @@ def compared(context: Inputs, frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
         )
     )
     main = dict(zip(("top_p", "temperature"), entry.main, strict=True))
-    careful, bold = entry.thresholds
+    careful, *bold = entry.thresholds
     last = int(frames["code_runs"]["layer"].to_numpy().max())
 
     def of(column: str = "accuracy", **where: Any) -> np.ndarray:
@@ -311,19 +337,21 @@ def compared(context: Inputs, frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
         }
         return of(column, **(main | usual | where))
 
-    blind: dict[str, Any] = {"layer": -1, "depth": 0, "read": -1}
     found.add(declared.CODE_GREEDY, of(top_p=0.0))
     at_one = [of(top_p=1.0, temperature=temperature) for temperature in entry.temperatures]
     found.add(declared.CODE_TOO_HOT, np.max(at_one, 0), at_one[-1])
-    low = {"top_p": entry.main[0], "temperature": min(entry.temperatures)}
+    low = {"top_p": entry.main[0], "temperature": COLD}
     found.add(declared.CODE_TOO_COLD, of(**main), of(**low))
-    gains, careful_gains = [], []
-    for top_p, temperature in entry.settings:
-        where = {"top_p": top_p, "temperature": temperature}
-        gains.append(ours(**where) - of(**where))
-        careful_gains.append(ours(**where) - ours(**where, threshold=bold))
+    settings = [{"top_p": top_p, "temperature": temperature} for top_p, temperature in entry.settings]
+    gains = [ours(**where) - of(**where) for where in settings]
     found.add(declared.CODE_POOLED, np.mean(gains, 0))
-    found.add(declared.CODE_CAREFUL, np.mean(careful_gains, 0))
+    if bold:
+        careful_gains = [ours(**where) - ours(**where, threshold=bold[0]) for where in settings]
+        found.add(declared.CODE_CAREFUL, np.mean(careful_gains, 0))
+        found.add(declared.CODE_REFILL_BOLD, ours(threshold=bold[0]), ours(threshold=bold[0], refill=SAMPLE))
+    else:
+        found.not_run(declared.CODE_CAREFUL)
+        found.not_run(declared.CODE_REFILL_BOLD)
     found.add(declared.CODE_HOTTEST, gains[-1])
     blocks = {n: {"verifier": TRAINED, "candidates": n} for n in entry.candidates}
     few, middle, many = (blocks[n] for n in entry.candidates)
@@ -333,17 +361,19 @@ def compared(context: Inputs, frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
     rate = ours("distinct") / ours("calls")
     for n in (4, 8):
         found.add(declared.CODE_PER_QUERY[n], rate, of("distinct", **blocks[n]) / of("calls", **blocks[n]))
-    truth, chance = ours(verifier=GROUND_TRUTH, **blind), ours(verifier=RANDOM, **blind)
+    truth, chance = ours(verifier=GROUND_TRUTH, **BLIND), ours(verifier=RANDOM, **BLIND)
     found.add(declared.CODE_TRUTH, truth, ours())
     found.add(declared.CODE_KNOWS, ours(), chance)
     found.add(declared.CODE_CHANCE, chance, of(**main))
-    deep = [ours(depth=depth) for depth in entry.depths]
-    found.add(declared.CODE_DEPTH, ours(), np.max(deep, 0))
-    quality = frames["code_verifiers"].filter(layer=last, block=False)
-    by_depth = [quality.filter(depth=d).sort("replica")["validation"].to_numpy() for d in (1, *entry.depths)]
-    found.add(declared.CODE_DEPTH_VALIDATION, np.max(by_depth, 0) - np.min(by_depth, 0))
+    if entry.depths:
+        found.add(declared.CODE_DEPTH, ours(), np.max([ours(depth=depth) for depth in entry.depths], 0))
+        quality = frames["code_verifiers"].filter(layer=last, block=False)
+        by_depth = [quality.filter(depth=d).sort("replica")["validation"].to_numpy() for d in (1, *entry.depths)]
+        found.add(declared.CODE_DEPTH_VALIDATION, np.max(by_depth, 0) - np.min(by_depth, 0))
+    else:
+        found.not_run(declared.CODE_DEPTH)
+        found.not_run(declared.CODE_DEPTH_VALIDATION)
     drop = of(**main) - of(**main, reserved=True)
     found.add(declared.CODE_DROP, drop, ours() - ours(reserved=True))
     found.add(declared.CODE_REFILL, ours(), ours(refill=SAMPLE))
-    found.add(declared.CODE_REFILL_BOLD, ours(threshold=bold), ours(threshold=bold, refill=SAMPLE))
     return found.table()

@@ -23,7 +23,7 @@ from pipeline.languages.constrained import prefix_mass
 from pipeline.models.llama.decoding import Cached
 from pipeline.models.llama.verifiers import Trained
 from pipeline.studies.verifier import comparisons as declared
-from pipeline.studies.verifier.exact.tokenwise import action_level_law
+from pipeline.studies.verifier.exact.tokenwise import action_level_calls, action_level_law
 from pipeline.studies.verifier.exact.vgb import Tree
 from pipeline.studies.verifier.measures import material
 from pipeline.studies.verifier.measures.generation import Models
@@ -51,7 +51,8 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
                 for r, place, values in _trees(models, verifier, tokens[ids], horizon):
                     key = {"replica": r, "prompt_id": int(ids[place]), "horizon": horizon}
                     rows += [key | row for row in _laws(*values, context.settings.verifier.threshold)]
-    table = pl.DataFrame(rows, schema_overrides={"expected_steps": pl.Float64})
+    null = dict.fromkeys(("expected_steps", "oracle_expansions", "value_evals"), pl.Float64)
+    table = pl.DataFrame(rows, schema_overrides=null)
     return {"vgb_dyck": table, "comparisons": _compared(context, table)}
 
 
@@ -107,16 +108,37 @@ def _laws(
             FIRST_LEAF: (tree.first_leaf_law(), 0.0),
             STATIONARY: (tree.leaf_law(), 0.0),
         }
+        steps = tree.absorbed()[1]
+        costs = _costs(laws, own, hard, steps)
         for method, (law, stuck) in found.items():
+            expansions, evaluations = costs[method]
             yield {
                 "leaf_values": kind,
                 "method": method,
                 "p_valid": float((law * balanced).sum()),
                 "distance": float(abs(law - target).sum() / 2 + stuck / 2),
                 "fail_mass": stuck,
-                "expected_steps": tree.absorbed()[1] if method == FIRST_LEAF else None,
+                "expected_steps": steps if method == FIRST_LEAF else None,
+                "oracle_expansions": expansions,
+                "value_evals": evaluations,
                 "removed_mass": removed,
             }
+
+
+def _costs(
+    laws: list[Array], values: list[Array], hard: list[Array], steps: float
+) -> dict[str, tuple[float | None, float | None]]:
+    """Return how many laws of a next bracket and how many values each sampler is expected to ask for, by its name, if
+    it remembers none of them; None where it may never end, or has no rule when to."""
+    costs: dict[str, tuple[float | None, float | None]] = {BASE: (float(len(laws)), 0.0), STATIONARY: (None, None)}
+    for method, own in ((TRS, hard), (ALRS, values)):
+        # A law for each prefix that it comes to, and a value for each bracket that it draws.
+        prefixes = 1 + sum(float(action_level_law(laws[:h], own[: h + 1])[0].sum()) for h in range(1, len(laws)))
+        calls = action_level_calls(laws, own)
+        costs[method] = prefixes, calls if np.isfinite(calls) else None
+    # Half of the steps stay where they are; each of the others weighs all children. Its own value it knows.
+    costs[FIRST_LEAF] = steps / 2, ACTIONS * steps / 2
+    return costs
 
 
 def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from pipeline.kit import evidence
 from pipeline.kit.conditions import above, at_least, at_most, below, within
-from pipeline.kit.verdicts import Published
+from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.verifier import comparisons as c
 from pipeline.studies.verifier.names import GROUND_TRUTH, HELD, RANDOM, SEEN, TRAINED
 from schemas.claims import CEILING, OWN
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
-    from pipeline.kit.verdicts import Gate
 
 SECTION = "Li 2025, section {}"
 TABLE = "Li 2025, Table {}"
+TABLE_3_1 = {1: 0.366, 2: 0.438, 4: 0.591, 8: 0.790}
+NO_PREFIXES = "no prefixes at which models make mistakes"
 
 
 def learned(context: Results) -> Iterator[Gate]:
@@ -69,6 +72,52 @@ def prefixes(context: Results) -> Iterator[Gate]:
         )
         source = TABLE.format("3.4")
         yield evidence.gate(context, "17", f"no cell without it{words}", c.UNNECESSARY[name], below(0), source, **kind)
+        yield from _backtracks(context.table("algorithm_1").filter(prefixes=name), words, source)
+    yield from _as_printed(context)
+
+
+def _backtracks(cells: pl.DataFrame, words: str, source: str) -> Iterator[Gate]:
+    """Yield the gates of claim 17 on how often the verifier sent prefixes back, over all models and cells."""
+    most = (pl.col("backtracks") - pl.col("quota") * pl.col("n")).max()
+    measure = "largest number of backtracks, less the quota times the prefixes"
+    found = evidence.reduced(cells, most, NO_PREFIXES)
+    yield Gate("17", f"within the quota{words}", measure, source, at_most(0), *found, kind=OWN)
+    grown = pl.col("backtracks").diff().over("replica", "stride", order_by="quota").min()
+    measure = "smallest growth of the number of backtracks from one quota to the next"
+    found = evidence.reduced(cells, grown, NO_PREFIXES)
+    yield Gate("17", f"more with a larger quota{words}", measure, source, at_least(0), *found)
+
+
+def _as_printed(context: Results) -> Iterator[Gate]:
+    """Yield the gates of claims 13 and 14 on the printed numbers themselves, which are those of the published size."""
+    forced = context.table("forced").filter(prefixes=SEEN, refill="argmax")
+    printed = pl.col("stride").replace_strict(TABLE_3_1, default=None, return_dtype=pl.Float64)
+    apart = (pl.mean("accuracy").over("stride") - printed).abs().max()
+    measure = "largest distance of the mean accuracy at a stride from the printed one"
+    found = evidence.reduced(forced, apart, NO_PREFIXES)
+    yield Gate(
+        "13",
+        "each stride as printed",
+        measure,
+        TABLE.format("3.1"),
+        at_most(0.15),
+        *found,
+        kind=OWN,
+        scale_needed="paper",
+    )
+    cell = context.table("algorithm_1").filter(prefixes=SEEN, quota=4, stride=6)
+    found = evidence.reduced(cell, pl.mean("accuracy"), NO_PREFIXES)
+    measure = "mean accuracy at Q = 4, B = 6"
+    yield Gate(
+        "14",
+        "as large as printed",
+        measure,
+        TABLE.format("3.2"),
+        at_least(0.70),
+        *found,
+        kind=OWN,
+        scale_needed="paper",
+    )
 
 
 def unseen(context: Results) -> Iterator[Gate]:

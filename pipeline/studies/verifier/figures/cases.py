@@ -38,7 +38,7 @@ def fig33(context: Results) -> Figure:
         alt.Chart(data)
         .mark_line(point=True)
         .encode(
-            x=alt.X("calls:Q", title="queries, C"),
+            x=alt.X("calls:Q", title="queries, C", axis=alt.Axis(format="~s", tickCount=5)),
             y=alt.Y("distinct:Q", title="distinct right test cases"),
             color=colour,
             strokeDash=alt.StrokeDash("kind:N", title=None, scale=alt.Scale(domain=list(KINDS))),
@@ -58,8 +58,13 @@ def fig33(context: Results) -> Figure:
 def settings(context: Results) -> Figure:
     """Accuracy without backtracks and with Algorithm 1 at each setting, mean over models with its interval."""
     runs = _named(context.table("code_runs")).filter(~pl.col("reserved"))
-    kinds = ["no backtracks", "Algorithm 1, threshold 0.1", "Algorithm 1, threshold 0.5"]
-    compared = sorted(set(runs.filter(kind=kinds[1])["setting"]))
+    colours = {
+        "no backtracks": charts.BLUE,
+        "Algorithm 1, threshold 0.1": charts.ORANGE,
+        "Algorithm 1, threshold 0.5": charts.VERMILLION,
+    }
+    kinds = [kind for kind in colours if kind in set(runs["kind"])]
+    compared = sorted(set(runs.filter(kind="Algorithm 1, threshold 0.1")["setting"]))
     own = runs.filter(pl.col("kind").is_in(kinds), pl.col("setting").is_in(compared))
     rows: list[dict[str, Any]] = []
     for (setting, kind), part in own.group_by("setting", "kind", maintain_order=True):
@@ -68,7 +73,7 @@ def settings(context: Results) -> Figure:
         lo, hi = (found.lo, found.hi) if found.n >= found.fewest else (None, None)
         rows.append({"setting": setting, "kind": kind, "value": found.value, "lo": lo, "hi": hi})
     data = pl.DataFrame(rows, schema_overrides={"lo": pl.Float64, "hi": pl.Float64})
-    scale = alt.Scale(domain=kinds, range=[charts.BLUE, charts.ORANGE, charts.VERMILLION])
+    scale = alt.Scale(domain=kinds, range=[colours[kind] for kind in kinds])
     colour = alt.Color("kind:N", title=None, scale=scale)
     shape = alt.Shape("kind:N", title=None, scale=alt.Scale(domain=kinds))
     y, offset = alt.Y("setting:N", title="top_p, temperature"), alt.YOffset("kind:N", sort=kinds)

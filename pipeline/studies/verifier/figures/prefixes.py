@@ -30,6 +30,7 @@ PUBLISHED_CELLS = {
 }
 SHARE = alt.Scale(domain=[0, 1])
 TITLE = "completed rightly"
+APART = 0.25  # on the axis of strides
 
 
 def forced(context: Results) -> Figure:
@@ -93,9 +94,12 @@ def algorithm_1(context: Results) -> Figure:
     scale = alt.Scale(domain=quotas, range=[charts.SKY, charts.BLUE, charts.BLACK])
     colour = alt.Color("line:N", title="quota", scale=scale)
     shape = alt.Shape("line:N", title="quota", scale=alt.Scale(domain=quotas))
-    x = alt.X(
-        "stride:Q", title="stride, B", axis=alt.Axis(values=sorted(set(data["stride"]))), scale=alt.Scale(zero=False)
-    )
+    strides = sorted(set(data["stride"]))
+    # Quotas lie side by side: their intervals are long, and their means near each other.
+    aside = {quota: APART * (n - (len(quotas) - 1) / 2) for n, quota in enumerate(quotas)}
+    data = data.with_columns(x=pl.col("stride") + pl.col("line").replace_strict(aside, return_dtype=pl.Float64))
+    axis, scale_x = alt.Axis(values=strides), alt.Scale(domain=[min(strides) - 0.5, max(strides) + 0.5], nice=False)
+    x = alt.X("x:Q", title="stride, B", axis=axis, scale=scale_x)
     order = ["trained on their mistakes", "further prefixes", "published"]
     panels: list[Any] = []
     for panel in order:
@@ -105,10 +109,9 @@ def algorithm_1(context: Results) -> Figure:
             alt.Chart(rule).mark_rule(strokeDash=[4, 3], color=charts.GREY).encode(y="level:Q"),
             alt.Chart(own).mark_line().encode(x, y, colour),
             alt.Chart(own).mark_point(filled=True, size=60, opacity=1).encode(x, y, colour, shape),
-            alt.Chart(own.filter(pl.col("lo").is_not_null()))
-            .mark_rule()
-            .encode(x, alt.Y("lo:Q"), alt.Y2("hi:Q"), colour),
         ]
+        if (spread := own.filter(pl.col("lo").is_not_null())).height:  # a layer of no rows has no extent
+            layers.append(alt.Chart(spread).mark_rule().encode(x, alt.Y("lo:Q"), alt.Y2("hi:Q"), colour))
         panels.append(alt.layer(*layers).properties(width=165, height=230, title=alt.TitleParams(panel, fontSize=13)))
     found = comparisons.read(context, [LARGEST_CELL[SEEN]]).row(0, named=True)
     gain = number(found["value"] * 100, 0) if found["value"] is not None else "–"

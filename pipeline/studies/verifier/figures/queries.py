@@ -99,12 +99,13 @@ def frontier(context: Results) -> Figure:
     )
     # Settings of no candidate beside the first, and of no backtrack, are the oracle alone.
     data = data.filter(pl.col("Q").ne_missing(0), pl.col("n").ne_missing(1)).sort("method", "calls")
+    legend = alt.Legend(orient="bottom")  # one of colour and shape
     colour = alt.Color(
         "method:N",
         title=None,
         sort=METHODS,
         scale=alt.Scale(domain=METHODS, range=[charts.ORANGE, charts.PURPLE, charts.BLUE]),
-        legend=alt.Legend(orient="bottom"),
+        legend=legend,
     )
     chart = (
         alt.Chart(data)
@@ -123,7 +124,7 @@ def frontier(context: Results) -> Figure:
                 axis=alt.Axis(values=charts.UNIT),
             ),
             colour,
-            shape=alt.Shape("method:N", sort=METHODS, scale=alt.Scale(domain=METHODS), legend=None),
+            shape=alt.Shape("method:N", title=None, sort=METHODS, scale=alt.Scale(domain=METHODS), legend=legend),
             tooltip=["method:N", "setting:N", "calls:Q", "accuracy:Q"],
         )
     )

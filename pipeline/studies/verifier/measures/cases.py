@@ -142,18 +142,14 @@ class Score:
         return self.distinct / self.requested
 
 
-def score(models: CaseModels, done: Completed, replica: int, runs: int, run: int) -> Score:
-    """Return the metrics of one run of a model: of the repetitions of a prompt the ``run``-th part."""
+def score(models: CaseModels, done: Completed, replica: int) -> Score:
+    """Return the metrics of a run of one model."""
     found: dict[int, set[tuple[tuple[int, ...], int]]] = {}
     generated = right = calls = 0
     rows = done.lengths.shape[1]
-    each = done.repetitions // runs
-    chosen = [
-        [prompt * done.repetitions + run * each + n for prompt in range(rows // done.repetitions)] for n in range(each)
-    ]
     cumulative = []
-    for repetition in chosen:
-        for prompt, row in enumerate(repetition):
+    for repetition in range(done.repetitions):
+        for prompt, row in enumerate(range(repetition, rows, done.repetitions)):
             name = name_of(done.tokens[replica, row, : done.prompts[replica, row]])
             cases = language.cases_of(name, models.cases, done.written(replica, row))
             generated += len(cases)
@@ -161,15 +157,14 @@ def score(models: CaseModels, done: Completed, replica: int, runs: int, run: int
             found.setdefault(prompt, set()).update((digits, value) for digits, value, ok in cases if ok)
             calls += int(done.calls[replica, row])
         cumulative.append((calls, sum(map(len, found.values()))))
-    all_rows = [row for repetition in chosen for row in repetition]
     return Score(
-        len(all_rows) * models.cases,
+        rows * models.cases,
         sum(map(len, found.values())),
         generated,
         right,
         calls,
-        int(done.erased[replica, all_rows].sum()),
-        int(done.backtracks[replica, all_rows].sum()),
+        int(done.erased[replica].sum()),
+        int(done.backtracks[replica].sum()),
         cumulative,
     )
 
