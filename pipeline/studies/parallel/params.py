@@ -6,7 +6,18 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.params import DatasetEntry, ExperimentEntry, GridRunEntry, Positive, Strict, TheoryEntry
+from pipeline.params import (
+    AveragedRunEntry,
+    DatasetEntry,
+    ExperimentEntry,
+    GridRunEntry,
+    Id,
+    LabelsEntry,
+    Positive,
+    Probability,
+    Strict,
+    TheoryEntry,
+)
 
 Inside = Annotated[float, Field(gt=0, lt=1)]
 Coupling = Annotated[float, Field(ge=-5, le=20, description="J, each pair counted once")]
@@ -23,6 +34,7 @@ def _ascending(name: str, values: list[int] | list[float]) -> None:
 class Draws(DatasetEntry):
     """PAR-D2, PAR-D3: samples of a clique of all spins without fields, with one mask of each size for each."""
 
+    kind: Literal["draws"]
     J: Coupling
     N: Literal[4] = Field(description="spins")
     n: Sizes
@@ -34,9 +46,77 @@ class Draws(DatasetEntry):
         return self
 
 
-class Run(GridRunEntry):
+class Corpus(DatasetEntry):
+    """PAR-D10: the synthetic translation corpus."""
+
+    kind: Literal["synmt"]
+    alpha: Probability = Field(description="dial of dependency: how often register and particle are drawn")
+    first_register: Probability = Field(description="probability of the first register, where it is drawn")
+    stream: Id = Field(description="corpora that name the same stream have the same sources")
+    blocks: Annotated[int, Field(ge=1, le=50)] = Field(description="of 24 words, in the lexicon")
+    shortest: Annotated[int, Field(ge=2, le=60)] = Field(description="words of a sentence")
+    longest: Annotated[int, Field(ge=2, le=60)] = Field(description="words of a sentence")
+    train: Annotated[int, Field(ge=50)]
+    valid: Annotated[int, Field(ge=1)]
+    test: Annotated[int, Field(ge=10)]
+
+    @model_validator(mode="after")
+    def _lengths(self) -> Self:
+        if self.shortest > self.longest:
+            raise ValueError(f"shortest {self.shortest} is more than longest {self.longest}")
+        return self
+
+
+class Answered(Corpus, LabelsEntry):
+    """The sources of a corpus with what models translated of them (distillation, section 4.2.3), without the test
+    split.
+
+    ``alpha`` is that of the corpus which the models learned.
+    """
+
+    kind: Literal["answered"]  # type: ignore[assignment]
+    models: Annotated[int, Field(ge=0)] = Field(description="how many of the teacher's models translate")
+
+
+class Shape(Strict):
+    """The shape of a translator (`pipeline.models.parallel.translator`)."""
+
+    width: Annotated[int, Field(ge=8)]
+    heads: Positive
+    inner: Annotated[int, Field(ge=8)] = Field(description="width of MLPs")
+    encoder: Positive = Field(description="layers")
+    decoder: Positive = Field(description="layers")
+    buckets: Annotated[int, Field(ge=0)] = Field(description="of relative positions; 0: absolute ones")
+
+    @model_validator(mode="after")
+    def _heads(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        return self
+
+
+class Translation(AveragedRunEntry):
+    """PAR-M3, PAR-M4: encoder-decoders that decode in parallel, and their autoregressive twins."""
+
+    objective: Literal["translation"]
+    shape: Shape
+    causal: bool = Field(description="true: word by word")
+    positional: bool = Field(description="positional attention in the decoder")
+    unmask: Probability = Field(description="u, share of tokens that are kept where the decoder starts")
+    stages: Annotated[int, Field(ge=1, le=4)] = Field(description="S, passes of training")
+    start: Literal["random", "mask"] = Field(description="what stands where a token is hidden")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if len(self.lr) > 1 or self.averages:
+            raise ValueError("expected one lr and no averages")
+        return self
+
+
+class Fit(GridRunEntry):
     """Ising models fitted by gradient descent on full batches: a replica for each sample of the dataset."""
 
+    objective: Literal["pseudolikelihood"]
     k: Literal[1, 2, 3, 4] = Field(description="positions that are masked")
 
     @model_validator(mode="after")
@@ -83,6 +163,8 @@ class CliquesCheck(TheoryEntry):
     deltas: Annotated[list[Inside], Field(min_length=1)]
 
 
+Run = Annotated[Fit | Translation, Field(discriminator="objective")]
+Dataset = Annotated[Draws | Corpus | Answered, Field(discriminator="kind")]
 Theory = Annotated[EstimationCheck | SamplingCheck | CliquesCheck, Field(discriminator="module")]
 
 
@@ -172,8 +254,33 @@ class DesignExperiment(ExperimentEntry):
     finite: Finite
 
 
-Experiment = Annotated[Masking | Hitting | PropositionsExperiment | DesignExperiment, Field(discriminator="module")]
-Dataset = Draws
+class TranslationExperiment(ExperimentEntry):
+    """EXP-8: parallel decoding against decoding word by word."""
+
+    module: Literal["translation"]
+    passes: Annotated[list[Positive], Field(min_length=2, description="T, passes of the decoder, ascending")]
+    beam: Annotated[int, Field(ge=2, le=10, description="B_l, lengths that are tried where it is not one")]
+    sentences: Annotated[int, Field(ge=10)] = Field(description="of the test split that models translate")
+    shown: Positive = Field(description="sentences of which the tables list outputs, and the page shows passes")
+
+    @model_validator(mode="after")
+    def _orders(self) -> Self:
+        _ascending("passes", self.passes)
+        return self
+
+
+class AttentionExperiment(ExperimentEntry):
+    """EXP-9: what attention says of stuttering."""
+
+    module: Literal["attention"]
+    passes: Annotated[list[Positive], Field(min_length=1, description="T, the pass whose attention is read")]
+    sentences: Annotated[int, Field(ge=10)] = Field(description="of the test split that models translate")
+
+
+Experiment = Annotated[
+    Masking | Hitting | PropositionsExperiment | DesignExperiment | TranslationExperiment | AttentionExperiment,
+    Field(discriminator="module"),
+]
 
 
 class Analysis(Strict):
