@@ -55,6 +55,7 @@ class Corpus(pa.DataFrameModel):
 
     split: pl.String = pa.Field(isin=SPLITS, description="sources of a split are in no other")
     alpha: pl.Float64 = pa.Field(ge=0, le=1, description="probability that register and particle are drawn")
+    first_register: pl.Float64 = pa.Field(ge=0, le=1, description="probability of z = 0, where it is drawn")
     replica: pl.Int16 = pa.Field(ge=-1, description="the model that translated; -1: drawn from the law")
     idx: pl.Int32 = pa.Field(ge=0, description="number of the sentence in its split, from 0; the same for all alpha")
     blocks: pl.Int16 = pa.Field(ge=1, description="of 24 words, in the lexicon")

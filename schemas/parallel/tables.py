@@ -7,6 +7,7 @@ import polars as pl
 from pandera.api.polars.types import PolarsData
 
 from schemas.comparisons import Comparisons
+from schemas.parallel import translation
 from schemas.results import Result
 
 FULL, J_ONLY, ALLMASK = VARIANTS = ["full", "J_only", "allmask"]
@@ -260,7 +261,7 @@ class FiniteSample(Result):
         unique = ["family", "n", "m", "rep"]
 
 
-SCHEMAS = {
+SCHEMAS = translation.SCHEMAS | {
     "par_asymp": Asymptotics,
     "par_mple_fit": Fit,
     "par_mple_cell": Cell,

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from pipeline.kit.comparisons import MEAN_DIFFERENCE, SHARE, Arm, Comparison, Declared
 from pipeline.kit.conditions import above, at_least
+from pipeline.studies.parallel import translation_comparisons
 from pipeline.studies.parallel.names import FITS, FLAT, HITTING, MASKING, MODES, SIZES
 from schemas.comparisons import SEEDS
 
@@ -97,3 +98,5 @@ REACHES = {
     )
     for masks in MASKS
 }
+for _each in translation_comparisons.ALL:
+    DECLARED(_each)

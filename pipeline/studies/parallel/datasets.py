@@ -125,6 +125,7 @@ def corpus(
         | about
         | {
             "alpha": entry.alpha,
+            "first_register": entry.first_register,
             "blocks": lexicon.blocks,
             "src": tables.lists(words_NxL[words_NxL >= 0].astype(np.int16), (words_NxL >= 0).sum(1)),
             "tgt": tables.lists(tokens_NxT[tokens_NxT != synmt.PAD].astype(np.int16), (tokens_NxT != synmt.PAD).sum(1)),

@@ -261,7 +261,7 @@ class TranslationExperiment(ExperimentEntry):
     passes: Annotated[list[Positive], Field(min_length=2, description="T, passes of the decoder, ascending")]
     beam: Annotated[int, Field(ge=2, le=10, description="B_l, lengths that are tried where it is not one")]
     sentences: Annotated[int, Field(ge=10)] = Field(description="of the test split that models translate")
-    shown: Positive = Field(description="sentences of which the tables list outputs, and the page shows passes")
+    shown: Positive = Field(description="sentences of which the tables list outputs")
 
     @model_validator(mode="after")
     def _orders(self) -> Self:
@@ -275,6 +275,7 @@ class AttentionExperiment(ExperimentEntry):
     module: Literal["attention"]
     passes: Annotated[list[Positive], Field(min_length=1, description="T, the pass whose attention is read")]
     sentences: Annotated[int, Field(ge=10)] = Field(description="of the test split that models translate")
+    shown: Positive = Field(description="sentences whose pairs the tables list")
 
 
 Experiment = Annotated[
