@@ -74,9 +74,10 @@ def _pairs(context: Inputs, run: str, replica: int, T: int, sources: Sources) ->
         own, cross = (recorded[name][0].double().numpy() for name in wanted)
         found = attention.pairs(sources.lexicon, said, own, cross)
         parts.append(found._replace(idx=found.idx + first))
-    joined = [np.concatenate(each) for each in zip(*(part[:3] for part in parts), strict=True)]
-    values = {name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values}
-    return attention.Pairs(*joined, values)
+    idx, pos, cls = (np.concatenate([part[place] for part in parts]) for place in range(3))
+    return attention.Pairs(
+        idx, pos, cls, {name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values}
+    )
 
 
 def _summary(found: attention.Pairs) -> Iterator[dict[str, Any]]:

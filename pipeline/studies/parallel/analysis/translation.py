@@ -26,7 +26,6 @@ from schemas.parallel.translation import CLEANED, HYP_RULE, MODELS, NO_TEACHER, 
 
 BEAMED = (PADIR[0.0], PADIR[DIAL])  # runs whose lengths are searched as well
 REFINED = 4  # T at which stutter is remasked, and lengths are searched
-WEIGHTS = ("run", "name", "shape", "numbers")
 
 
 def analyse(context: Inputs) -> dict[str, Any]:
@@ -52,13 +51,13 @@ def analyse(context: Inputs) -> dict[str, Any]:
         "synmt_metric": table,
         "synmt_output": pl.DataFrame(outputs, infer_schema_length=None),
         "synmt_tc": pl.DataFrame(list(_losses(context, table)), infer_schema_length=None),
-        "synmt_weights": pl.DataFrame(list(_weights(context)), schema=dict.fromkeys(WEIGHTS, pl.String) | _SHAPE),
+        "synmt_weights": pl.DataFrame(list(_weights(context)), schema=_WEIGHTS),
         "par_published": pl.DataFrame(list(published.rows()), infer_schema_length=None),
         "comparisons": _compared(context, table),
     }
 
 
-_SHAPE = {"shape": pl.List(pl.Int32)}
+_WEIGHTS = pl.Schema({"run": pl.String(), "name": pl.String(), "shape": pl.List(pl.Int32), "numbers": pl.String()})
 
 
 class _Run:
@@ -72,7 +71,7 @@ class _Run:
     def about(self) -> dict[str, Any]:
         """Return a row of `schemas.parallel.translation.Run`."""
         last = self.context.curves(self.run)
-        final = last.filter(pl.col("step") == pl.col("step").max())["loss"].mean()
+        final = last.filter(pl.col("step") == pl.col("step").max())["loss"].drop_nulls().to_numpy().mean()
         sizes = [int(np.prod(shape)) for shape in translator.shapes(self.model.spec).values()]
         learned = 1.0 if self.run == TAUGHT else self.sources.alpha
         return {
@@ -89,7 +88,7 @@ class _Run:
             "steps": self.entry["steps"],
             "params": sum(sizes),
             "models": self.entry["replicas"],
-            "final_loss": float(final) if final is not None else float("nan"),
+            "final_loss": float(final),
         }
 
     def translated(self, replica: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -214,11 +213,11 @@ def _losses(context: Inputs, table: pl.DataFrame) -> Iterator[dict[str, Any]]:
             "bayes_stutter": 100 * rows["stutter"].sum() / tokens,
         }
         for T in context.entry.passes:
-            lost = {"lost": None, "lo": None, "hi": None, "n": 0}
+            lost: dict[str, float | None] = {"lost": None, "lo": None, "hi": None, "n": 0}
             if {AR[alpha], PADIR[alpha]} <= trained:
-                arms = [_values(table, AR[alpha], "valid_rate", 0), _values(table, PADIR[alpha], "valid_rate", T)]
-                if len(arms[0]) == len(arms[1]):
-                    found = intervals.mean_difference(*arms, context.settings.confidence, paired=True)
+                word, own = _values(table, AR[alpha], "valid_rate", 0), _values(table, PADIR[alpha], "valid_rate", T)
+                if len(word) == len(own):
+                    found = intervals.mean_difference(word, own, context.settings.confidence, paired=True)
                     lost = {"lost": found.value / 100, "lo": found.lo / 100, "hi": found.hi / 100, "n": found.n}
             yield about | {"T": T} | lost
 

@@ -27,7 +27,7 @@ def violins(context: Results) -> Figure:
     runs = [(alpha, PADIR[alpha]) for alpha in DIALS if PADIR[alpha] in set(pairs["run"])]
     frames = []
     for alpha, run in runs:
-        for metric, title in METRICS.items():
+        for metric, words in METRICS.items():
             for cls, name in NAMES.items():
                 values = pairs.filter(run=run, cls=cls)[metric].cast(pl.Float64).to_numpy()
                 if len(values) < FEWEST or np.ptp(values) == 0:
@@ -40,7 +40,7 @@ def violins(context: Results) -> Figure:
                     pl.DataFrame(
                         {
                             "panel": f"alpha = {alpha:g}",
-                            "metric": title,
+                            "metric": words,
                             "cls": name,
                             "value": grid,
                             "left": place - half,
@@ -62,13 +62,13 @@ def violins(context: Results) -> Figure:
         legend=alt.Legend(orient="bottom", symbolOpacity=1),
     )
     rows = []
-    for title in METRICS.values():
-        of = data.filter(metric=title)
+    for y_title in METRICS.values():
+        of = data.filter(metric=y_title)
         top = float(of["value"].max())  # type: ignore[arg-type]
         panels = []
         for place, panel in enumerate(of["panel"].unique(maintain_order=True).to_list()):
             own = of.filter(panel=panel)
-            y = alt.Y("value:Q", title=title if place == 0 else None, scale=alt.Scale(domain=[0, top], nice=True))
+            y = alt.Y("value:Q", title=y_title if place == 0 else None, scale=alt.Scale(domain=[0, top], nice=True))
             x = alt.X("left:Q", title=None, axis=None, scale=alt.Scale(domain=[-0.5, 2.5]))
             shape = (
                 alt.Chart(own)
@@ -88,11 +88,11 @@ def violins(context: Results) -> Figure:
             )
         rows.append(alt.hconcat(*panels))
     summary = context.table("synmt_attn_summary").filter(T=1, cls=STUTTER)
-    effects = {
-        metric: [summary.filter(run=run, metric=metric)["cohen_d_vs_other"].drop_nulls().mean() for _, run in runs]
+    effects: dict[str, list[float | None]] = {
+        metric: [_mean(summary.filter(run=run, metric=metric)["cohen_d_vs_other"]) for _, run in runs]
         for metric in METRICS
     }
-    listed = {m: ", ".join(number(d) for d in values) for m, values in effects.items()}  # type: ignore[arg-type]
+    listed = {metric: ", ".join(map(number, values)) for metric, values in effects.items()}
     models = summary.filter(metric=SELF).group_by("run").len()["len"].max()
     title = alt.TitleParams(
         f"Stutter against other neighbours: d of self-attention {listed[SELF]}, of cross-attention {listed[CROSS]}",
@@ -101,8 +101,13 @@ def violins(context: Results) -> Figure:
             "Ticks: medians; self-attention over heads and both ways, total variation over heads",
         ],
     )
-    words = "Medians: " + "; ".join(
+    said = "Medians: " + "; ".join(
         f"{row['panel']}, {row['metric']}, {row['cls']}: {number(row['median'], 3)} of {row['n']} pairs"
         for row in data.unique(["panel", "metric", "cls"], keep="first", maintain_order=True).iter_rows(named=True)
     )
-    return alt.vconcat(*rows).properties(title=title, description=f"{words}."), data
+    return alt.vconcat(*rows).properties(title=title, description=f"{said}."), data
+
+
+def _mean(values: pl.Series) -> float | None:
+    known = values.drop_nulls().to_numpy()
+    return float(known.mean()) if len(known) else None

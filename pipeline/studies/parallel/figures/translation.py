@@ -86,7 +86,7 @@ def validity(context: Results) -> Figure:
         return charts.empty("Valid translations", "no models at this scale")
     none, most, alone = _mean(data, "T = 4", 0.0), _mean(data, "T = 4", 1.0), _mean(data, WORDWISE, 1.0)
     title = alt.TitleParams(
-        f"In four passes {number(none, 0)} % are valid without dependence, {number(most, 0)} % with most",  # type: ignore[arg-type]
+        f"In four passes {number(none, 0)} % are valid without dependence, {number(most, 0)} % with most",
         subtitle=[
             f"Word by word {number(alone, 0)} % are valid at alpha = 1; valid: of positive probability there",
             f"Means and ranges of {_models(data)} models each, {_sentences(context)} test sentences",
@@ -104,13 +104,14 @@ def stutter(context: Results) -> Figure:
     once, more, alone = (_mean(data, what, 1.0) for what in ("T = 1", "T = 4", WORDWISE))
     bayes = exact.filter(alpha=1.0)["bayes_stutter"].item()
     title = alt.TitleParams(
-        f"At alpha = 1 one pass stutters {number(once, 1)} times in 100 tokens, four {number(more, 1)}, "  # type: ignore[arg-type]
+        f"At alpha = 1 one pass stutters {number(once, 1)} times in 100 tokens, four {number(more, 1)}, "
         f"word by word {number(alone, 1)}",
         subtitle=[
             f"Dashed: the likeliest token of each position by its exact marginal, {number(bayes, 1)} at alpha = 1",
             f"Means and ranges of {_models(data)} models each, {_sentences(context)} test sentences",
         ],
     )
+    chart: Any
     chart, drawn = _drawn(data, "repeated tokens in 100", title, "Stutter per 100 tokens")
     best: Any = alt.Chart(exact.select("alpha", "bayes_stutter"))
     line = best.mark_line(strokeDash=[5, 3], color=charts.GREY, strokeWidth=2).encode(x="alpha:Q", y="bayes_stutter:Q")
@@ -169,7 +170,7 @@ def together(context: Results) -> Figure:
     last = ising.sort("J").tail(1)
     most = synmt.filter(T=1).sort("alpha").tail(1)
     title = alt.TitleParams(
-        f"At {number(last['tc_nats'].item(), 1)} nats an Ising clique loses {number(last['tv_prod'].item())} to a "  # type: ignore[arg-type]
+        f"At {number(last['tc_nats'].item(), 1)} nats an Ising clique loses {number(last['tv_prod'].item())} to a "
         f"product law; at {number(most['tc_nats'].item(), 1)} nats translation loses {number(most['tv_prod'].item())}",
         subtitle=[
             "Ising and SYNMT: distance of the target from the product of its marginals, exact",
