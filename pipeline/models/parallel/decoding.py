@@ -169,7 +169,7 @@ def greedy(spec: Spec, params: Params, source: Int[Tensor, "B S"]) -> Translated
             if spec.positional:
                 v = (_normed(x, own[f"{at}.position.g"]) @ own[f"{at}.position.W_V"]).view(len(x), H, 1, -1)
                 kept["p"] = _grown(kept, "p", v)
-                P = own[f"{at}.position.P"][: t + 1]
+                P = own["position.P"][: t + 1]
                 q, k = (
                     (F.rms_norm(P, P.shape[-1:], None, EPS) @ own[f"{at}.position.W_QK"])
                     .view(t + 1, 2, H, -1)

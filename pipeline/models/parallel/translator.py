@@ -2,9 +2,10 @@
 
 Layers normalise first (root mean square, a gain and no bias), projections have no bias, the MLP is ReLU. In the
 decoder *positional attention* stands between self- and cross-attention: queries and keys are learned vectors of
-positions, values what the residual stream has, so that a token can be taken from another place whatever stands there.
-The embedding is shared by source, target and output. A model that decodes in parallel attends to all positions and
-predicts the length behind the first token of the source; its ``causal`` twin looks back and has no length.
+positions, the same in all layers, and values what the residual stream has, so that a token can be taken from another
+place whatever stands there. The embedding is shared by source, target and output. A model that decodes in parallel
+attends to all positions and predicts the length behind the first token of the source; its ``causal`` twin looks back
+and has no length.
 
 Positions are learned vectors that are added to embeddings or, with ``buckets``, biases of scores by relative position,
 as in T5 (32 buckets up to a distance of 128), shared by the layers of a stack.
@@ -14,7 +15,7 @@ Parameters, without the replica axis (D = width, V = vocabulary, P = positions):
 ``embed.E`` (V, D); without buckets ``source.P``, ``target.P`` (P, D), else ``source.bias``, ``target.bias`` (heads,
 buckets)
 ``encoder.{l}.self.`` and ``decoder.{l}.self.``: ``g`` (D,), ``W_QKV`` (D, 3D), ``W_O`` (D, D)
-``decoder.{l}.position.``: ``g``, ``P`` (P, D), ``W_QK`` (D, 2D), ``W_V``, ``W_O`` (D, D)
+``position.P`` (P, D), and ``decoder.{l}.position.``: ``g``, ``W_QK`` (D, 2D), ``W_V``, ``W_O`` (D, D)
 ``decoder.{l}.cross.``: ``g``, ``W_Q`` (D, D), ``W_KV`` (D, 2D), ``W_O``
 ``encoder.{l}.mlp.`` and ``decoder.{l}.mlp.``: ``g``, ``W_in`` (D, inner), ``W_out`` (inner, D)
 ``encoder.g``, ``decoder.g`` (D,); ``length.E`` (P + 1, D) where lengths are predicted
@@ -87,13 +88,14 @@ def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
             parameters |= {f"{at}.self.g": (D,), f"{at}.self.W_QKV": (D, 3 * D), f"{at}.self.W_O": (D, D)}
             if stack == "decoder":
                 if spec.positional:
-                    parameters |= {f"{at}.position.g": (D,), f"{at}.position.P": (spec.positions, D)}
-                    parameters |= {f"{at}.position.W_QK": (D, 2 * D), f"{at}.position.W_V": (D, D)}
-                    parameters |= {f"{at}.position.W_O": (D, D)}
+                    parameters |= {f"{at}.position.g": (D,), f"{at}.position.W_QK": (D, 2 * D)}
+                    parameters |= {f"{at}.position.W_V": (D, D), f"{at}.position.W_O": (D, D)}
                 parameters |= {f"{at}.cross.g": (D,), f"{at}.cross.W_Q": (D, D), f"{at}.cross.W_KV": (D, 2 * D)}
                 parameters |= {f"{at}.cross.W_O": (D, D)}
             parameters |= {f"{at}.mlp.g": (D,), f"{at}.mlp.W_in": (D, spec.inner), f"{at}.mlp.W_out": (spec.inner, D)}
         parameters[f"{stack}.g"] = (D,)
+    if spec.positional:
+        parameters["position.P"] = (spec.positions, D)
     if not spec.causal:
         parameters["length.E"] = (spec.positions + 1, D)
     return parameters
@@ -239,7 +241,7 @@ class _Stack:
 
     def by_position(self, x: Tensor, at: str, recorded: dict[str, Tensor], record: Collection[str]) -> Tensor:
         v = self.heads(norm(x, self.params[f"{at}.g"]) @ self.params[f"{at}.W_V"], 1)[0]
-        P = self.params[f"{at}.P"][:, : self.T]
+        P = self.params["position.P"][:, : self.T]
         qk = F.rms_norm(P, P.shape[-1:], None, EPS) @ self.params[f"{at}.W_QK"]
         q, k = qk.view(self.R, self.T, 2, self.spec.heads, -1).permute(2, 0, 3, 1, 4)
         scores = (q @ k.transpose(-1, -2)) / math.sqrt(q.shape[-1])  # (R, H, T, T), of all sentences

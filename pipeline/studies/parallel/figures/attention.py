@@ -92,8 +92,8 @@ def violins(context: Results) -> Figure:
         metric: [_mean(summary.filter(run=run, metric=metric)["cohen_d_vs_other"]) for _, run in runs]
         for metric in METRICS
     }
-    listed = {metric: ", ".join(map(number, values)) for metric, values in effects.items()}
-    models = summary.filter(metric=SELF).group_by("run").len()["len"].max()
+    listed = {str(metric): ", ".join(map(number, values)) for metric, values in effects.items()}
+    models = summary.filter(metric=SELF)["replica"].n_unique()
     title = alt.TitleParams(
         f"Stutter against other neighbours: d of self-attention {listed[SELF]}, of cross-attention {listed[CROSS]}",
         subtitle=[
