@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 import polars as pl
 
@@ -38,7 +36,7 @@ def _by_alpha(context: Results, column: str, factor: float) -> pl.DataFrame:
     ).sort("what", "alpha", "replica")
 
 
-def _drawn(data: pl.DataFrame, y: str, title: alt.TitleParams, words: str) -> Figure:
+def _drawn(data: pl.DataFrame, y: str, title: alt.TitleParams, words: str, *below: alt.Chart) -> Figure:
     means = data.group_by("what", "alpha", maintain_order=True).agg(
         mean=pl.col("value").mean(), low=pl.col("value").min(), high=pl.col("value").max(), models=pl.len()
     )
@@ -56,6 +54,7 @@ def _drawn(data: pl.DataFrame, y: str, title: alt.TitleParams, words: str) -> Fi
     top = max(float(means["high"].max() or 0) * 1.02, 1.0)  # type: ignore[arg-type]
     scale = alt.Scale(domain=[0, min(100.0, top) if y.endswith("%") else top], nice=False)
     layers = alt.layer(
+        *below,
         base.mark_line(strokeWidth=1.5).encode(y=alt.Y("mean:Q", title=y, scale=scale)),
         base.mark_rule(strokeWidth=2, opacity=0.5).encode(y="low:Q", y2="high:Q"),
         base.mark_point(filled=True, size=60, opacity=1).encode(
@@ -111,12 +110,9 @@ def stutter(context: Results) -> Figure:
             f"Means and ranges of {_models(data)} models each, {_sentences(context)} test sentences",
         ],
     )
-    chart: Any
-    chart, drawn = _drawn(data, "repeated tokens in 100", title, "Stutter per 100 tokens")
-    best: Any = alt.Chart(exact.select("alpha", "bayes_stutter"))
+    best = alt.Chart(exact.select("alpha", "bayes_stutter"))
     line = best.mark_line(strokeDash=[5, 3], color=charts.GREY, strokeWidth=2).encode(x="alpha:Q", y="bayes_stutter:Q")
-    properties = {name: getattr(chart, name) for name in ("width", "height", "title", "description")}
-    return alt.layer(line, *chart.layer).properties(**properties), drawn
+    return _drawn(data, "repeated tokens in 100", title, "Stutter per 100 tokens", line)
 
 
 def _sentences(context: Results) -> int:
