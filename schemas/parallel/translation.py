@@ -211,6 +211,7 @@ class Weights(Result):
 
     run: pl.String = pa.Field(description=RUN)
     name: pl.String = pa.Field(unique=True, description="of the parameter")
+    heads: pl.Int32 = pa.Field(ge=1, description="of attention")
     shape: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int32}, description="without the replica")
     numbers: pl.String = pa.Field(description="16-bit floats, little-endian, row by row, in base 64")
 

@@ -138,8 +138,9 @@ def with_beam(
     return Translated(found.states[-1][best], found.passes(passes)[best])
 
 
-def greedy(spec: Spec, params: Params, source: Int[Tensor, "B S"]) -> Translated:
-    """Return the likeliest token behind all those before it, one by one, until `EOS` or the model's positions end.
+def greedy(spec: Spec, params: Params, source: Int[Tensor, "B S"], most: int | None = None) -> Translated:
+    """Return the likeliest token behind all those before it, one by one, until `EOS`, ``most`` tokens or the model's
+    positions.
 
     Keys and values of tokens before are kept, and sentences that have ended are left out.
     """
@@ -151,7 +152,8 @@ def greedy(spec: Spec, params: Params, source: Int[Tensor, "B S"]) -> Translated
     kv = [each.view(2, B, H, *each.shape[2:]).transpose(0, 1) for each in memory.kv]
     blocked = translator.low_scores(memory.hidden, H, own["embed.E"]).view(B, H, 1, -1)
     past: list[dict[str, Tensor]] = [{} for _ in range(spec.decoder)]
-    for t in range(spec.positions):
+    last = (spec.positions if most is None else most) - 1
+    for t in range(last + 1):
         x = own["embed.E"][read]
         bias = torch.zeros(1)
         if spec.buckets:
@@ -183,7 +185,7 @@ def greedy(spec: Spec, params: Params, source: Int[Tensor, "B S"]) -> Translated
             x = x + (_normed(x, own[f"{at}.mlp.g"]) @ own[f"{at}.mlp.W_in"]).relu() @ own[f"{at}.mlp.W_out"]
         logits = _normed(x, own["decoder.g"]) @ own["embed.E"].T / math.sqrt(spec.width)
         logits[:, [PAD, BOS, LEN]] = -math.inf
-        read = logits.argmax(-1) if t < spec.positions - 1 else torch.full((len(x),), EOS)
+        read = logits.argmax(-1) if t < last else torch.full((len(x),), EOS)
         tokens[active, t] = read
         going = read != EOS
         if not going.any():

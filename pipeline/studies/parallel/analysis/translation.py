@@ -57,7 +57,9 @@ def analyse(context: Inputs) -> dict[str, Any]:
     }
 
 
-_WEIGHTS = pl.Schema({"run": pl.String(), "name": pl.String(), "shape": pl.List(pl.Int32), "numbers": pl.String()})
+_WEIGHTS = pl.Schema(
+    {"run": pl.String(), "name": pl.String(), "heads": pl.Int32(), "shape": pl.List(pl.Int32), "numbers": pl.String()}
+)
 
 
 class _Run:
@@ -226,7 +228,10 @@ def _weights(context: Inputs) -> Iterator[dict[str, Any]]:
     """Yield the weights of the first model that decodes in parallel at alpha = 1/2, for the page."""
     if PADIR[DIAL] not in context.runs():
         return
-    for name, value in context.model(PADIR[DIAL]).params.items():
+    model = context.model(PADIR[DIAL])
+    for name in translator.shapes(model.spec):
+        value = model.params[name]
         half = value[0].numpy().astype("<f2")
         numbers = base64.b64encode(half.tobytes()).decode()
-        yield {"run": PADIR[DIAL], "name": name, "shape": list(half.shape), "numbers": numbers}
+        about = {"run": PADIR[DIAL], "name": name, "heads": model.spec.heads, "shape": list(half.shape)}
+        yield about | {"numbers": numbers}

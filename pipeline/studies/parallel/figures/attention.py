@@ -86,7 +86,7 @@ def violins(context: Results) -> Figure:
             panels.append(
                 alt.layer(shape, ticks).properties(width=165, height=170, title=alt.TitleParams(panel, fontSize=13))
             )
-        rows.append(alt.hconcat(*panels))
+        rows.append(alt.hconcat(*panels, bounds="flush", spacing=55))
     summary = context.table("synmt_attn_summary").filter(T=1, cls=STUTTER)
     effects: dict[str, list[float | None]] = {
         metric: [_mean(summary.filter(run=run, metric=metric)["cohen_d_vs_other"]) for _, run in runs]
