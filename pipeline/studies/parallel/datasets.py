@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA", "generate"]
 
+ROOM = 10**7  # tokens of pairs of outcomes that are compared at once
+
 
 def generate(entry: Dataset, key: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
     """Return the dataset ``key`` and the metadata of its file, its ``kind``."""
@@ -111,8 +113,10 @@ def corpus(
     """Return `schemas.parallel.datasets.Corpus` with what the law says of each source; ``about`` has its split, idx,
     replica, z and j."""
     logs, parts = [], []
-    for start in range(0, len(words_NxL), 1000):
-        some = slice(start, start + 1000)
+    outcomes = synmt.REGISTERS * (words_NxL.shape[1] + 1)
+    size = max(1, ROOM // (outcomes**2 * tokens_NxT.shape[1]))
+    for start in range(0, len(words_NxL), size):
+        some = slice(start, start + size)
         law = synmt.law(lexicon, words_NxL[some], entry.alpha, entry.first_register, tokens_NxT.shape[1])
         found = synmt.dependence(law)
         logs.append(synmt.log_probability(law, tokens_NxT[some]))
