@@ -3,8 +3,9 @@
     python benchmarks/translation.py
 
 Random weights of the shape of params/parallel/runs.yaml take as long as trained ones: the time word by word is that of
-a target of the true length, by proportion where one ends early, and all four parallel passes are made. Printed are median and 99th percentile in
-milliseconds of one torch thread, and their quotients. A time is no result, so no table has it.
+a target of the true length, by proportion where one ends early, and all four parallel passes are made. Printed are
+median and 99th percentile in milliseconds of one torch thread, and their quotients. A time is no result, so no table
+has it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import torch
 
 from pipeline.kit.streams import stream
 from pipeline.languages import synmt
-from pipeline.models.parallel import decoding, translator
+from pipeline.models.parallel import translator
+from pipeline.studies.parallel import decoding
 
 SENTENCES, PASSES, WARM = 200, 4, 10
 LEXICON = synmt.Lexicon(1)

@@ -13,7 +13,8 @@ from chromium import Browser
 
 from pipeline.languages import synmt
 from pipeline.languages.synmt import EOS, PAD
-from pipeline.models.parallel import decoding, translator
+from pipeline.models.parallel import translator
+from pipeline.studies.parallel import decoding
 
 PAGE = "study/parallel.html"
 OWN = [0, 1, 9, 20, 3]  # words of our own

@@ -15,8 +15,9 @@ from pipeline.errors import SandglassError
 from pipeline.kit.streams import stream
 from pipeline.languages import synmt
 from pipeline.languages.synmt import BOS, EOS, PAD, PART
-from pipeline.models.parallel import decoding, translator
+from pipeline.models.parallel import translator
 from pipeline.models.parallel.translator import Spec
+from pipeline.studies.parallel import decoding
 from pipeline.studies.parallel.measures import attention, published, translation
 from pipeline.studies.parallel.measures.translation import Test as Reference
 from pipeline.training.objectives.translation import MASK, Objective, likeliest, noised

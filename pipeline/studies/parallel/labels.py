@@ -9,8 +9,8 @@ import polars as pl
 import torch
 
 from pipeline.kit.streams import one_thread
-from pipeline.models.parallel import decoding, translator
-from pipeline.studies.parallel import datasets
+from pipeline.models.parallel import translator
+from pipeline.studies.parallel import datasets, decoding
 from schemas.parallel.datasets import ANSWERED, SCHEMA, TEST
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ import torch
 from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
-from pipeline.models.parallel import decoding, translator
+from pipeline.models.parallel import translator
 from pipeline.models.parallel.translator import Memory
+from pipeline.studies.parallel import decoding
 from pipeline.studies.parallel import translation_comparisons as compared
 from pipeline.studies.parallel.measures import attention, readout
 from pipeline.studies.parallel.measures.attention import CLASSES

@@ -15,7 +15,8 @@ from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import synmt
-from pipeline.models.parallel import decoding, translator
+from pipeline.models.parallel import translator
+from pipeline.studies.parallel import decoding
 from pipeline.studies.parallel import translation_comparisons as compared
 from pipeline.studies.parallel.measures import published, readout
 from pipeline.studies.parallel.measures.readout import Sources
