@@ -12,6 +12,8 @@ from schemas.results import Result
 FULL, J_ONLY, ALLMASK = VARIANTS = ["full", "J_only", "allmask"]
 DESCENT, NEWTON = OPTIMISERS = ["gd", "newton"]
 GIBBS, INDEPENDENT = SAMPLERS = ["kgibbs", "indep"]
+MARGINALS = "marginals"
+DECODERS = [MARGINALS, INDEPENDENT]
 REACH, STUCK, SEPARATION = PROPOSITIONS = ["reach", "stuck", "separation"]
 # Sets of masks of EXP-6: of two pairs, (1, 2) and (3, 4), coupled strongly within
 SINGLES, MISALIGNED, PAIRS, ALIGNED, ALL = SCHEMES = [
@@ -21,6 +23,8 @@ SINGLES, MISALIGNED, PAIRS, ALIGNED, ALL = SCHEMES = [
     "aligned pairs",
     "all",
 ]
+CROSSED = "crossed pairs"  # (1, 4) and (2, 3): of two coupled pairs the mirror image of the misaligned ones
+TWO_PAIRS, RANDOM = FAMILIES = ["pairs", "random"]
 COUPLED, PRODUCT = FINITE = ["coupled", "product"]
 
 
@@ -218,11 +222,40 @@ class Correlation(Result):
     indep_kl: pl.Float64 = pa.Field(ge=-1e-12, description="mean divergence from independent parallel sampling's row")
     modes: pl.Float64 = pa.Field(ge=0, le=1, description="mass of both modes under the target")
     modes_prod: pl.Float64 = pa.Field(ge=0, le=1, description="mass of both under the product of its marginals")
+    lost: pl.Float64 = pa.Field(
+        ge=0,
+        le=1,
+        nullable=True,
+        description="of k = N: distance of the law from that of four passes of independent parallel sampling; exact",
+    )
 
     class Config:
         """One row per law and k."""
 
         unique = ["dist_id", "k"]
+
+
+class Decoding(Result):
+    """What decoding in parallel makes of a target, exactly: the best product law, or passes from random states."""
+
+    dist_id: pl.String = pa.Field(description="target: clique-J, four spins without fields")
+    J: pl.Float64 = pa.Field(description="coupling of all pairs")
+    tc_nats: pl.Float64 = pa.Field(ge=-1e-12, description="total correlation of the target")
+    decoder: pl.String = pa.Field(
+        isin=DECODERS,
+        description="marginals: the product of the target's; indep: independent parallel sampling from uniform states",
+    )
+    T: pl.Int32 = pa.Field(ge=1, description="passes")
+    kl: pl.Float64 = pa.Field(ge=-1e-12, description="divergence of what is decoded from the target, nats")
+    tv: pl.Float64 = pa.Field(ge=0, le=1, description="total variation between both")
+    modes_lost: pl.Float64 = pa.Field(
+        ge=-1, le=1, description="mass of both modes under the target, less that under what is decoded"
+    )
+
+    class Config:
+        """One row per target, decoder and number of passes."""
+
+        unique = ["dist_id", "decoder", "T"]
 
 
 class FiniteSample(Result):
@@ -260,6 +293,61 @@ class FiniteSample(Result):
         unique = ["family", "n", "m", "rep"]
 
 
+class SchemeModel(Result):
+    """A masked Transformer, trained on one sample of a law under one set of masks."""
+
+    law: pl.String = pa.Field(description="id: pairs-J of two coupled pairs, random-sigma-draw of random models")
+    scheme: pl.String = pa.Field(description="set of masks, each equally likely")
+    k: pl.Int32 = pa.Field(ge=1, le=4, description="masked positions")
+    n: pl.Int32 = pa.Field(ge=1, description="states of the sample, each with one mask")
+    repetition: pl.Int32 = pa.Field(ge=0, description="of sample and initial weights, from 0")
+    kl: pl.Float64 = pa.Field(
+        ge=-1e-12,
+        description="divergence of the stationary law of block dynamics with the model's conditional laws from the "
+        "true law, nats",
+    )
+    kl_conditional: pl.Float64 = pa.Field(
+        ge=-1e-12, description="mean divergence of the model's conditional laws from the true ones, nats"
+    )
+    kl_untrained: pl.Float64 = pa.Field(ge=-1e-12, description="as kl, of the same model before training")
+    slow: pl.Float64 = pa.Field(
+        ge=0, description="n times the squared error of the mean of the slowest mode, which has variance 1"
+    )
+
+    class Config:
+        """One row per model."""
+
+        unique = ["law", "scheme", "n", "repetition"]
+
+
+class SchemeCell(Result):
+    """What is exact of a law under a set of masks, and the mean errors of the Transformers that learned from it."""
+
+    law: pl.String = pa.Field(description="id: pairs-J of two coupled pairs, random-sigma-draw of random models")
+    family: pl.String = pa.Field(isin=FAMILIES, description="two coupled pairs (PAR-D7) or random models (PAR-D6)")
+    strength: pl.Float64 = pa.Field(ge=0, description="coupling within pairs; of random models, sigma")
+    scheme: pl.String = pa.Field(description="set of masks, each equally likely")
+    k: pl.Int32 = pa.Field(ge=1, le=4, description="masked positions")
+    n: pl.Int32 = pa.Field(ge=1, description="states of a sample")
+    predicted: pl.Int32 = pa.Field(ge=1, description="positions that are predicted in a sample, k n")
+    C: pl.Float64 = pa.Field(ge=1 - 1e-9, description="Poincare constant of the block dynamics with the same masks")
+    modes: pl.Float64 = pa.Field(
+        gt=0, description="sum of 1/(1 - lambda) over all modes of the block dynamics: 2 n times the expected kl"
+    )
+    tr_gamma: pl.Float64 = pa.Field(gt=0, description="trace of the asymptotic covariance of the Ising model's fit")
+    tr_ratio: pl.Float64 = pa.Field(gt=0, description="trace of Gamma I: 2 n times the expected kl of the Ising model")
+    rarest: pl.Float64 = pa.Field(gt=0, description="expected count of the rarest mask with what it leaves")
+    models: pl.Int32 = pa.Field(ge=1, description="trained models")
+    scaled_kl: pl.Float64 = pa.Field(ge=0, description="mean of 2 n kl over models")
+    scaled_se: pl.Float64 = pa.Field(ge=0, description="its standard error")
+    slow: pl.Float64 = pa.Field(ge=0, description="mean of slow over models; C is expected")
+
+    class Config:
+        """One row per law, set of masks and sample size."""
+
+        unique = ["law", "scheme", "n"]
+
+
 SCHEMAS = {
     "par_asymp": Asymptotics,
     "par_mple_fit": Fit,
@@ -269,6 +357,9 @@ SCHEMAS = {
     "par_hit_cell": HitCell,
     "par_prop_cell": Proposition,
     "par_tc": Correlation,
+    "par_decoding": Decoding,
     "par_finite_sample": FiniteSample,
+    "par_scheme_model": SchemeModel,
+    "par_scheme": SchemeCell,
     "comparisons": Comparisons,
 }

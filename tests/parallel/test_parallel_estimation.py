@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from pipeline.kit.streams import stream
 from pipeline.languages import ising
-from pipeline.studies.parallel.analysis import design
 from pipeline.studies.parallel.exact import chains, estimation, fits
+from pipeline.studies.parallel.exact import schemes as designs
+from schemas.parallel.tables import SCHEMES
 
 SEED = 20251127
 TRACES = {  # chapter, EXP-1/2: J, columns that are fitted, trace of Gamma for k = 1 to 4
@@ -228,10 +229,10 @@ def test_errors_are_what_asymptotics_say(J: float) -> None:
 
 def test_sets_of_masks_are_those_of_the_chapter() -> None:
     """EXP-6 at J_in = 1: trace, C and worst direction of five sets of masks."""
-    p, phi = ising.law(design.two_pairs(1.0, 0.05), 4), ising.statistics(4)
+    p, phi = ising.law(designs.two_pairs(1.0, 0.05), 4), ising.statistics(4)
     fisher = estimation.information(p, phi, estimation.uniform(4, 4))
     traces, constants = [], []
-    for scheme in design.schemes().values():
+    for scheme in map(designs.scheme, SCHEMES):
         gamma = np.linalg.inv(estimation.information(p, phi, scheme))
         traces.append(np.trace(gamma))
         constants.append(1 / chains.gap(chains.block_dynamics(p, scheme), p))

@@ -1,4 +1,7 @@
-"""Samples of Ising models, each with one mask of every size (Li 2025, Figures 4.1 and 4.2; PAR-D2, PAR-D3)."""
+"""Samples of Ising models, each with one mask of every size (Li 2025, Figures 4.1 and 4.2; PAR-D2, PAR-D3).
+
+Those with several sets of masks are made by `pipeline.studies.parallel.scheme_datasets`.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,26 @@ import polars as pl
 
 from pipeline.kit.streams import stream
 from pipeline.languages import ising
-from schemas.parallel.datasets import SCHEMA
+from pipeline.studies.parallel import scheme_datasets
+from schemas.parallel.datasets import SAMPLES, SCHEMA, SCHEME_DRAWS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeline.studies.parallel.params import Dataset
+    from pipeline.studies.parallel.params import Dataset, Draws
 
 __all__ = ["SCHEMA", "generate"]
 
 
 def generate(entry: Dataset, key: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Return how often each state came with each mask, and no metadata.
+    """Return the dataset ``key`` and the metadata of its file, its kind."""
+    if entry.kind == SCHEME_DRAWS:
+        return scheme_datasets.generate(entry, key, seed), {"kind": SCHEME_DRAWS}
+    return _samples(entry, key, seed), {"kind": SAMPLES}
+
+
+def _samples(entry: Draws, key: str, seed: int) -> pl.DataFrame:
+    """Return how often each state came with each mask.
 
     All sizes of masks have the same states: what differs between them is what is masked.
     """
@@ -32,7 +43,7 @@ def generate(entry: Dataset, key: str, seed: int) -> tuple[pl.DataFrame, dict[st
             for k in range(1, N + 1):
                 rng = stream(seed, entry.study, key, n, repetition, "masks", k)
                 frames.append(_frame(ising.masked_counts(rng, states, k, N)[0], n, repetition, k, N, entry.J))
-    return pl.concat(frames), {}
+    return pl.concat(frames)
 
 
 def _frame(counts_MxS: NDArray[np.int64], n: int, repetition: int, k: int, N: int, J: float) -> pl.DataFrame:

@@ -9,16 +9,21 @@ SIZES = (1, 2, 3, 4)  # k, positions that are masked, of the four spins of both
 DRAWS = {FLAT: "parallel-draws-flat", MODES: "parallel-draws-modes"}
 FITS = {(target, k): f"parallel-fits-{target}-{k}" for target in DRAWS for k in SIZES}
 
+# The same for masked Transformers, by the size of their masks
+SCHEME_DRAWS = "parallel-schemes"
+MASKED = {k: f"parallel-masked-{k}" for k in (1, 2, 4)}
+
 # Theory checks, experiments
 ESTIMATION, SAMPLING, CLIQUES = "parallel-estimation", "parallel-sampling", "parallel-cliques"
 MASKING, HITTING, PROPOSITIONS, DESIGN = (
     *("parallel-masking", "parallel-hitting"),
     *("parallel-propositions", "parallel-design"),
 )
+LEARNING = "parallel-learning"
 
 # Parameters that lack one of these are refused at the start.
-RUNS = tuple(FITS.values())
-DATASETS = tuple(DRAWS.values())
+RUNS = (*FITS.values(), *MASKED.values())
+DATASETS = (*DRAWS.values(), SCHEME_DRAWS)
 THEORY = (ESTIMATION, SAMPLING, CLIQUES)
 
 SOURCE = "Li 2025, {}"

@@ -23,6 +23,7 @@ def _ascending(name: str, values: list[int] | list[float]) -> None:
 class Draws(DatasetEntry):
     """PAR-D2, PAR-D3: samples of a clique of all spins without fields, with one mask of each size for each."""
 
+    kind: Literal["samples"]
     J: Coupling
     N: Literal[4] = Field(description="spins")
     n: Sizes
@@ -34,9 +35,25 @@ class Draws(DatasetEntry):
         return self
 
 
-class Run(GridRunEntry):
+class SchemeDraws(DatasetEntry):
+    """PAR-D6, PAR-D7: samples of laws of four spins, each with a mask of several sets."""
+
+    kind: Literal["schemes"]
+    n: Annotated[int, Field(ge=100, multiple_of=2, description="states of a sample")]
+    repetitions: Repetitions = Field(description="samples of each law, with initial weights of their own")
+    J_in: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1, description="within a pair")]
+    J_out: Annotated[float, Field(ge=0, le=1, description="between pairs")]
+    sigma: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1, description="of random models")]
+    draws: Positive = Field(description="random models of each sigma")
+
+
+Dataset = Annotated[Draws | SchemeDraws, Field(discriminator="kind")]
+
+
+class Fits(GridRunEntry):
     """Ising models fitted by gradient descent on full batches: a replica for each sample of the dataset."""
 
+    model: Literal["ising/pairwise"]
     k: Literal[1, 2, 3, 4] = Field(description="positions that are masked")
 
     @model_validator(mode="after")
@@ -44,6 +61,32 @@ class Run(GridRunEntry):
         if self.optimizer != "sgd" or self.batch != 1 or len(self.lr) > 1:
             raise ValueError("expected optimizer sgd, batch 1 (a whole sample) and one lr")
         return self
+
+
+class MaskedRun(GridRunEntry):
+    """Masked Transformers, trained on whole samples: a replica for each law, set of masks of ``k``, and repetition."""
+
+    model: Literal["ising/transformer"]
+    k: Literal[1, 2, 4] = Field(description="positions that are masked")
+    width: Positive
+    layers: Positive
+    heads: Positive
+    ffn: Positive
+    std: Annotated[float, Field(gt=0)] = Field(description="of weights before training")
+    snapshots: list[Annotated[int, Field(ge=0)]] = Field(description="steps after which weights are kept")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.batch != 1 or len(self.lr) > 1:
+            raise ValueError("expected batch 1 (a whole sample) and one lr")
+        if self.width % self.heads:
+            raise ValueError(f"heads {self.heads} do not divide the width, {self.width}")
+        if max(self.snapshots, default=0) > self.steps:
+            raise ValueError(f"snapshots must lie within the steps, {self.steps}")
+        return self
+
+
+Run = Annotated[Fits | MaskedRun, Field(discriminator="model")]
 
 
 class EstimationCheck(TheoryEntry):
@@ -167,13 +210,21 @@ class DesignExperiment(ExperimentEntry):
     J_in: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1, description="within a pair")]
     J_out: Annotated[float, Field(ge=0, le=1, description="between pairs")]
     couplings: Annotated[list[Coupling], Field(min_length=1, description="J of cliques of four, for correlations")]
+    passes: Annotated[list[Positive], Field(min_length=1, description="of independent parallel sampling, ascending")]
     random: Annotated[int, Field(ge=0, description="random models beside, of each sigma")]
     sigma: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1)]
     finite: Finite
 
 
-Experiment = Annotated[Masking | Hitting | PropositionsExperiment | DesignExperiment, Field(discriminator="module")]
-Dataset = Draws
+class SchemesExperiment(ExperimentEntry):
+    """Beyond the source: masked Transformers under several sets of masks."""
+
+    module: Literal["schemes"]
+
+
+Experiment = Annotated[
+    Masking | Hitting | PropositionsExperiment | DesignExperiment | SchemesExperiment, Field(discriminator="module")
+]
 
 
 class Analysis(Strict):

@@ -10,17 +10,25 @@ import polars as pl
 
 from pipeline.errors import SandglassError
 from pipeline.languages import ising
+from pipeline.studies.parallel import scheme_runs
 from pipeline.studies.parallel.datasets import samples
 from pipeline.training.jobs import Header
 from schemas.parallel.datasets import SCHEMA as DATASET_SCHEMA
 
 if TYPE_CHECKING:
-    from pipeline.studies.parallel.params import Run
+    from pipeline.studies.parallel.params import Fits, Run
 
 __all__ = ["DATASET_SCHEMA", "prepare"]
 
 
 def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
+    """Return header, data and frozen table of a training job: of Ising models (`_fits`), or of masked Transformers."""
+    if entry.model == "ising/transformer":
+        return scheme_runs.prepare(entry, frame, seed)
+    return _fits(entry, frame, seed)
+
+
+def _fits(entry: Fits, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
     """Return header, data and the statistics of all states; replica r has the r-th sample of the dataset.
 
     Raises SandglassError unless there are as many samples as replicas.

@@ -11,46 +11,32 @@ import polars as pl
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages import ising
+from pipeline.languages.ising import Floats
 from pipeline.studies.parallel.exact import chains, estimation, finite
+from pipeline.studies.parallel.exact import schemes as designs
 from pipeline.studies.parallel.exact.asymptotics import asymptotics
-from pipeline.studies.parallel.exact.estimation import Scheme
-from schemas.parallel.tables import ALIGNED, ALL, FULL, MISALIGNED, PAIRS, SINGLES
+from schemas.parallel.tables import FULL, INDEPENDENT, MARGINALS, SCHEMES
+
+COMPARED = 4  # passes: the fewest of the published tables
 
 
 def analyse(context: Inputs) -> dict[str, Any]:
-    """Return tables ``par_asymp``, ``par_tc`` and ``par_finite_sample``."""
+    """Return tables ``par_asymp``, ``par_tc``, ``par_decoding`` and ``par_finite_sample``."""
     made = {
         "par_asymp": [*_designs(context), *_random(context)],
         "par_tc": list(_correlations(context)),
+        "par_decoding": list(_decoded(context)),
         "par_finite_sample": list(_finite(context)),
     }
     return {name: pl.DataFrame(rows, infer_schema_length=None) for name, rows in made.items()}
 
 
-def schemes() -> dict[str, Scheme]:
-    """Return the five sets of masks of EXP-6."""
-    blocks: dict[str, list[tuple[int, ...]]] = {
-        SINGLES: [(0,), (1,), (2,), (3,)],
-        MISALIGNED: [(0, 2), (1, 3)],
-        PAIRS: [*ising.pairs(4)],
-        ALIGNED: [(0, 1), (2, 3)],
-        ALL: [(0, 1, 2, 3)],
-    }
-    return {name: estimation.fixed(4, [ising.mask_of(4, block) for block in chosen]) for name, chosen in blocks.items()}
-
-
-def two_pairs(inside: float, outside: float) -> np.ndarray:
-    """Return theta of PAR-D7: coupling ``inside`` within the pairs (1, 2) and (3, 4), ``outside`` between them."""
-    J = np.full((4, 4), outside)
-    J[0, 1] = J[2, 3] = inside
-    return ising.parameters(J, np.zeros(4))
-
-
 def _designs(context: Inputs) -> Iterator[dict[str, Any]]:
     for inside in context.entry.J_in:
-        p, phi = ising.law(two_pairs(inside, context.entry.J_out), 4), ising.statistics(4)
+        p, phi = ising.law(designs.two_pairs(inside, context.entry.J_out), 4), ising.statistics(4)
         fisher = estimation.information(p, phi, estimation.uniform(4, 4))
-        for name, scheme in schemes().items():
+        for name in SCHEMES:
+            scheme = designs.scheme(name)
             gamma = np.linalg.inv(estimation.information(p, phi, scheme))
             size = len(ising.positions(4, scheme.masks[0]))
             about = {"dist_id": f"pairs-{inside:g}", "scheme_id": name, "variant": FULL, "N": 4, "J": inside, "k": size}
@@ -92,6 +78,34 @@ def _correlations(context: Inputs) -> Iterator[dict[str, Any]]:
                 "indep_kl": float(p @ chains.divergence(P, other)),
                 "modes": float(p[0] + p[-1]),
                 "modes_prod": float(product[0] + product[-1]),
+                "lost": float(chains.total_variation(p, decoded(other, COMPARED))) if k == N else None,
+            }
+
+
+def decoded(P: Floats, passes: int) -> Floats:
+    """Return the law after so many passes of a sampler from uniform states, as PaDIR starts from random tokens."""
+    start = np.full(len(P), 1 / len(P))
+    return start @ np.linalg.matrix_power(P, passes)
+
+
+def _decoded(context: Inputs) -> Iterator[dict[str, Any]]:
+    N = 4
+    for J in context.entry.couplings:
+        theta = ising.clique(N, N, J)
+        p = ising.law(theta, N)
+        laws = {(MARGINALS, 1): chains.product_of_marginals(p[None], N)[0]}
+        other = chains.independent_parallel(theta, N)
+        laws |= {(INDEPENDENT, T): decoded(other, T) for T in context.entry.passes}
+        for (decoder, T), law in laws.items():
+            yield {
+                "dist_id": f"clique-{J:g}",
+                "J": J,
+                "tc_nats": float(chains.total_correlation(p[None], N)[0]),
+                "decoder": decoder,
+                "T": T,
+                "kl": float(chains.divergence(p, law)),
+                "tv": float(chains.total_variation(p, law)),
+                "modes_lost": float(p[0] + p[-1] - law[0] - law[-1]),
             }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.kit import evidence, verdicts
-from pipeline.studies.parallel.claims import tables, theory
+from pipeline.studies.parallel.claims import learning, tables, theory
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
@@ -38,6 +38,7 @@ STATEMENTS = {
     "22": "The joint law is as near as the conditional losses say, up to what samples and masks cost.",
     "38": "The constant of approximate tensorisation is near the Poincaré constant.",
     "39": "Pseudolikelihood of Ising models is convex.",
+    "40": "The faster the data's block dynamics mix, the better do the same masks train a small Transformer.",
 }
 
 
@@ -48,5 +49,6 @@ def judge(context: Results) -> pl.DataFrame:
     for claim, parts in theory.PARTS.items():
         gates += evidence.part_gates(checks, claim, parts)
     gates += tables.gates(context)
+    gates += learning.gates(context)
     gates.sort(key=lambda gate: int(gate.claim))
     return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)
