@@ -47,7 +47,7 @@ class Draws(pa.DataFrameModel):
 class SchemeDraws(pa.DataFrameModel):
     """How often a state came with a mask of a set, in one sample of a law of four spins; others are left out."""
 
-    law: pl.String = pa.Field(description="id: pairs-J of two coupled pairs, random-sigma-draw of random models")
+    law: pl.String = pa.Field(description="id: pairs-J of two coupled pairs, drawn-sigma-draw of random models")
     family: pl.String = pa.Field(isin=FAMILIES)
     strength: pl.Float64 = pa.Field(ge=0, description="coupling within pairs; of random models, sigma")
     theta: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float64}, description="couplings of pairs, then fields")

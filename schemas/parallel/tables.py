@@ -25,7 +25,84 @@ SINGLES, MISALIGNED, PAIRS, ALIGNED, ALL = SCHEMES = [
 ]
 CROSSED = "crossed pairs"  # (1, 4) and (2, 3): of two coupled pairs the mirror image of the misaligned ones
 TWO_PAIRS, RANDOM = FAMILIES = ["pairs", "random"]
+ZERO, UNIFORM_CLIQUE, UNIFORM_ALL, EXPLICIT = FIELD_RULES = ["zero", "uniform_clique", "uniform_all", "explicit"]
+PRODUCT_KERNEL, DETERMINISTIC = KERNELS = ["product", "deterministic"]
 COUPLED, PRODUCT = FINITE = ["coupled", "product"]
+
+
+class Law(Result):
+    """A law that other tables name, as an Ising model."""
+
+    dist_id: pl.String = pa.Field(
+        unique=True, description="flat, modes, clique-J, pairs-J, random-sigma-draw, drawn-sigma-draw, fig43-J"
+    )
+    N: pl.Int32 = pa.Field(ge=2, le=100, description="spins of the model")
+    c: pl.Int32 = pa.Field(ge=0, description="spins of the clique, the first ones; 0 for a law without one")
+    J: pl.Float64 = pa.Field(description="coupling; of two pairs, that within; of random models, sigma")
+    h_rule: pl.String = pa.Field(isin=FIELD_RULES, description="fields: none, one on the clique, one on all, any")
+    theta: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float64}, description="couplings of pairs, then fields")
+    asm415: pl.Boolean = pa.Field(description="Assumption 4.1.5 holds")
+    h_G: pl.Float64 = pa.Field(description="sum of the clique's fields")
+    J0: pl.Float64 = pa.Field(description="J less the sum of the absolute fields")
+    h_l1: pl.Float64 = pa.Field(ge=0, description="sum of the absolute fields")
+
+
+class StateProbability(Result):
+    """The probability of every state of a law of ten spins at most."""
+
+    dist_id: pl.String = pa.Field(description="as in par_dist")
+    state: pl.Int32 = pa.Field(ge=0, description="a bit for each spin, the first the most significant, +1 as 1")
+    prob: pl.Float64 = pa.Field(gt=0, le=1, description="probability of the state")
+
+    class Config:
+        """One row per law and state."""
+
+        unique = ["dist_id", "state"]
+
+    @pa.dataframe_check(name="the probabilities of a law sum to 1")
+    def sums(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select((pl.col("prob").sum().over("dist_id") - 1).abs() <= 1e-12)
+
+
+class MaskScheme(Result):
+    """The masks of a set with their probabilities, which may depend on the state."""
+
+    scheme_id: pl.String = pa.Field(description="set of masks, as in par_asymp; of ten spins k and a number, of 10")
+    N: pl.Int32 = pa.Field(ge=2, description="spins of the model")
+    mask: pl.Int32 = pa.Field(ge=1, description="a bit for each position, the first the most significant")
+    weight: pl.Float64 = pa.Field(gt=0, le=1, description="probability of the mask, given the state if adaptive")
+    adaptive: pl.Boolean = pa.Field(description="the probability depends on the state")
+    state: pl.Int32 = pa.Field(ge=0, nullable=True, description="of adaptive sets")
+
+    class Config:
+        """One row per set and mask, and state."""
+
+        unique = ["scheme_id", "mask", "state"]
+
+    @pa.dataframe_check(name="masks cover all positions, and their probabilities sum to 1")
+    def sums(cls, data: PolarsData) -> pl.LazyFrame:
+        group = ("scheme_id", "state")
+        total = pl.col("weight").sum().over(group)
+        cover = pl.col("mask").bitwise_or().over("scheme_id") == 2 ** pl.col("N") - 1
+        return data.lazyframe.select(((total - 1).abs() <= 1e-12) & cover)
+
+
+class Kernel(Result):
+    """A constructed parallel decoder beside the kernel or map that it is to be (chapter 5.13)."""
+
+    N: pl.Int32 = pa.Field(ge=1, description="positions")
+    vocab: pl.Int32 = pa.Field(ge=2, description="tokens")
+    kind: pl.String = pa.Field(isin=KERNELS, description="a random product kernel, or a random map of sequences")
+    d_model: pl.Int32 = pa.Field(ge=1, description="width")
+    ffn: pl.Int32 = pa.Field(ge=1, description="feed-forward width of the second block")
+    max_err: pl.Float64 = pa.Field(ge=0, description="largest difference of a probability; of maps, share of errors")
+    states_ok: pl.Int32 = pa.Field(ge=0, description="sequences that are right: within 1e-12, or after all steps")
+    steps: pl.Int32 = pa.Field(ge=1, description="steps that are composed")
+
+    class Config:
+        """One row per shape and kind."""
+
+        unique = ["N", "vocab", "kind"]
 
 
 class Asymptotics(Result):
@@ -114,6 +191,7 @@ class Cell(Result):
 class HitExact(Result):
     """Steps to R_1 by the lumped chain."""
 
+    dist_id: pl.String = pa.Field(description="law: fig43-J")
     sampler: pl.String = pa.Field(isin=SAMPLERS, description="kgibbs: k-Gibbs; indep: independent parallel sampling")
     k: pl.Int32 = pa.Field(ge=0, description="masked positions; 0 for independent parallel sampling")
     J: pl.Float64 = pa.Field(description="coupling of all pairs of the clique")
@@ -135,6 +213,7 @@ class HitExact(Result):
 class HitSim(Result):
     """Steps to R_1 of the runs that the figure shows."""
 
+    dist_id: pl.String = pa.Field(description="law: fig43-J")
     sampler: pl.String = pa.Field(isin=SAMPLERS, description="kgibbs: k-Gibbs; indep: independent parallel sampling")
     k: pl.Int32 = pa.Field(ge=0, description="masked positions; 0 for independent parallel sampling")
     J: pl.Float64 = pa.Field(description="coupling of all pairs of the clique")
@@ -296,7 +375,7 @@ class FiniteSample(Result):
 class SchemeModel(Result):
     """A masked Transformer, trained on one sample of a law under one set of masks."""
 
-    law: pl.String = pa.Field(description="id: pairs-J of two coupled pairs, random-sigma-draw of random models")
+    law: pl.String = pa.Field(description="id: pairs-J of two coupled pairs, drawn-sigma-draw of random models")
     scheme: pl.String = pa.Field(description="set of masks, each equally likely")
     k: pl.Int32 = pa.Field(ge=1, le=4, description="masked positions")
     n: pl.Int32 = pa.Field(ge=1, description="states of the sample, each with one mask")
@@ -323,7 +402,7 @@ class SchemeModel(Result):
 class SchemeCell(Result):
     """What is exact of a law under a set of masks, and the mean errors of the Transformers that learned from it."""
 
-    law: pl.String = pa.Field(description="id: pairs-J of two coupled pairs, random-sigma-draw of random models")
+    law: pl.String = pa.Field(description="id: pairs-J of two coupled pairs, drawn-sigma-draw of random models")
     family: pl.String = pa.Field(isin=FAMILIES, description="two coupled pairs (PAR-D7) or random models (PAR-D6)")
     strength: pl.Float64 = pa.Field(ge=0, description="coupling within pairs; of random models, sigma")
     scheme: pl.String = pa.Field(description="set of masks, each equally likely")
@@ -349,6 +428,10 @@ class SchemeCell(Result):
 
 
 SCHEMAS = {
+    "par_dist": Law,
+    "par_state_prob": StateProbability,
+    "par_mask_scheme": MaskScheme,
+    "par_kernel": Kernel,
     "par_asymp": Asymptotics,
     "par_mple_fit": Fit,
     "par_mple_cell": Cell,

@@ -159,14 +159,13 @@ FOLLOWS = {
         (CONSTANT, ONLY_PAIRS, "constant-pairs"),
         (CONSTANT, EVERY, "constant-all"),
         (OVER_MODES, ONLY_PAIRS, "modes-pairs"),
-        (TRACE, ONLY_PAIRS, "trace-pairs"),
     )
 }
 AHEAD = {
-    (first, second): DECLARED(
+    (first, second, sets): DECLARED(
         Comparison(
             f"ahead-{key}",
-            f"correlation within laws of the logarithms of divergence and what predicts it, {EVERY}",
+            f"correlation within laws of the logarithms of divergence and what predicts it, {sets}",
             MEAN_DIFFERENCE,
             LEARNING,
             (Arm(first, *TRAINED), Arm(second, *TRAINED)),
@@ -175,7 +174,11 @@ AHEAD = {
             learned=False,
         )
     )
-    for first, second, key in ((CONSTANT, ALONE, "constant-alone"), (OVER_MODES, CONSTANT, "modes-constant"))
+    for first, second, sets, key in (
+        (CONSTANT, ALONE, EVERY, "constant-alone"),
+        (CONSTANT, TRACE, ONLY_PAIRS, "constant-trace"),
+        (OVER_MODES, CONSTANT, EVERY, "modes-constant"),
+    )
 }
 # Asymptotics speak of samples in which whatever masks can leave is seen. As is usual for counts, that is asked for by
 # an expected count.

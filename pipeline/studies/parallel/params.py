@@ -13,6 +13,8 @@ Coupling = Annotated[float, Field(ge=-5, le=20, description="J, each pair counte
 Spins = Annotated[int, Field(ge=2, le=10)]
 Sizes = Annotated[list[Annotated[int, Field(ge=50)]], Field(min_length=2, description="n, samples of a fit, ascending")]
 Repetitions = Annotated[int, Field(ge=2)]
+Shape = Annotated[list[Annotated[int, Field(ge=2, le=4)]], Field(min_length=2, max_length=2)]
+Decoders = Annotated[list[Shape], Field(min_length=1, description="[N, |Omega|] of each construction")]
 
 
 def _ascending(name: str, values: list[int] | list[float]) -> None:
@@ -110,9 +112,7 @@ class SamplingCheck(TheoryEntry):
     sigma: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1)]
     decays: Annotated[int, Field(ge=10, description="random (q, p_0, t, k) whose C_AT is known")]
     starts: Annotated[int, Field(ge=2, description="random laws from which C_AT is searched")]
-    decoders: Annotated[
-        list[Annotated[list[Annotated[int, Field(ge=2, le=4)]], Field(min_length=2, max_length=2)]], Field(min_length=1)
-    ] = Field(description="[N, |Omega|] of each construction")
+    decoders: Decoders
     compositions: Positive = Field(description="steps of a map that are composed")
 
 
@@ -210,6 +210,8 @@ class DesignExperiment(ExperimentEntry):
     J_in: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1, description="within a pair")]
     J_out: Annotated[float, Field(ge=0, le=1, description="between pairs")]
     couplings: Annotated[list[Coupling], Field(min_length=1, description="J of cliques of four, for correlations")]
+    decoders: Decoders
+    compositions: Positive = Field(description="steps of a map that are composed")
     passes: Annotated[list[Positive], Field(min_length=1, description="of independent parallel sampling, ascending")]
     random: Annotated[int, Field(ge=0, description="random models beside, of each sigma")]
     sigma: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1)]

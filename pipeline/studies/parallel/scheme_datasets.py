@@ -58,7 +58,7 @@ def laws(entry: SchemeDraws, key: str, seed: int) -> Iterator[tuple[str, dict[st
         yield about["law"], about, schemes.two_pairs(inside, entry.J_out)
     for sigma in entry.sigma:
         for draw in range(entry.draws):
-            about = {"law": f"{RANDOM}-{sigma:g}-{draw}", "family": RANDOM, "strength": sigma}
+            about = {"law": f"drawn-{sigma:g}-{draw}", "family": RANDOM, "strength": sigma}
             rng = stream(seed, entry.study, key, "law", f"{sigma:g}", draw)
             yield about["law"], about, ising.random_parameters(rng, schemes.N, sigma)
 

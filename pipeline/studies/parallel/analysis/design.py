@@ -12,23 +12,69 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages import ising
 from pipeline.languages.ising import Floats
-from pipeline.studies.parallel.exact import chains, estimation, finite
+from pipeline.studies.parallel import constructions
+from pipeline.studies.parallel.exact import chains, estimation, finite, laws
 from pipeline.studies.parallel.exact import schemes as designs
 from pipeline.studies.parallel.exact.asymptotics import asymptotics
-from schemas.parallel.tables import FULL, INDEPENDENT, MARGINALS, SCHEMES
+from schemas.parallel.tables import DETERMINISTIC, FULL, INDEPENDENT, MARGINALS, PRODUCT_KERNEL, SCHEMES
 
 COMPARED = 4  # passes: the fewest of the published tables
 
 
 def analyse(context: Inputs) -> dict[str, Any]:
-    """Return tables ``par_asymp``, ``par_tc``, ``par_decoding`` and ``par_finite_sample``."""
+    """Return laws and sets of masks as tables, ``par_kernel``, ``par_asymp``, ``par_tc``, ``par_decoding`` and
+    ``par_finite_sample``."""
+    listed = list(_laws(context))
     made = {
+        "par_dist": [laws.law_row(*about) for about in listed],
+        "par_state_prob": [row for name, theta, N, *_ in listed for row in laws.state_rows(name, theta, N)],
+        "par_mask_scheme": list(_masks()),
+        "par_kernel": list(_kernels(context)),
         "par_asymp": [*_designs(context), *_random(context)],
         "par_tc": list(_correlations(context)),
         "par_decoding": list(_decoded(context)),
         "par_finite_sample": list(_finite(context)),
     }
     return {name: pl.DataFrame(rows, infer_schema_length=None) for name, rows in made.items()}
+
+
+def _laws(context: Inputs) -> Iterator[tuple[str, Floats, int, int, float]]:
+    """Yield id, theta, spins, clique and coupling of the laws of this experiment."""
+    N = designs.N
+    for J in context.entry.couplings:
+        yield f"clique-{J:g}", ising.clique(N, N, J), N, N, J
+    for inside in context.entry.J_in:
+        yield f"pairs-{inside:g}", designs.two_pairs(inside, context.entry.J_out), N, 0, inside
+    for sigma in context.entry.sigma:
+        for draw in range(context.entry.random):
+            yield f"random-{sigma:g}-{draw}", _drawn(context, sigma, draw), N, 0, sigma
+
+
+def _drawn(context: Inputs, sigma: float, draw: int) -> Floats:
+    rng = stream(context.seed, context.study, context.experiment, "random", f"{sigma:g}", draw)
+    return ising.random_parameters(rng, designs.N, sigma)
+
+
+def _masks() -> Iterator[dict[str, Any]]:
+    """Yield the sets of masks of four spins, and Lemma 4.3.1's, which depend on the state; its labels are observed."""
+    for name in designs.BLOCKS:
+        yield from laws.mask_rows(name, designs.N, designs.masks(name))
+    for state, first in ((0b00, 1 / 2), (0b01, 1 / 3), (0b10, 1 / 4)):
+        for observed, weight in enumerate((first, 1 - first)):
+            row = {"scheme_id": "lemma-4-3-1", "N": 2, "mask": ising.mask_of(2, (1 - observed,)), "weight": weight}
+            yield row | {"adaptive": True, "state": state}
+
+
+def _kernels(context: Inputs) -> Iterator[dict[str, Any]]:
+    for N, V in context.entry.decoders:
+        rng = stream(context.seed, context.study, context.experiment, "decoder", N, V)
+        off, wrong = constructions.tried(rng, N, V, context.entry.compositions)
+        width, inner = constructions.sizes(V, N)
+        about = {"N": N, "vocab": V, "d_model": width, "ffn": inner}
+        right = int((off <= 1e-12).sum())
+        yield about | {"kind": PRODUCT_KERNEL, "max_err": float(off.max()), "states_ok": right, "steps": 1}
+        found = {"kind": DETERMINISTIC, "max_err": float(wrong.mean()), "states_ok": int((~wrong.any(0)).sum())}
+        yield about | found | {"steps": context.entry.compositions}
 
 
 def _designs(context: Inputs) -> Iterator[dict[str, Any]]:
@@ -47,8 +93,7 @@ def _random(context: Inputs) -> Iterator[dict[str, Any]]:
     N = 4
     for sigma in context.entry.sigma:
         for draw in range(context.entry.random):
-            rng = stream(context.seed, context.study, context.experiment, "random", f"{sigma:g}", draw)
-            p, phi = ising.law(ising.random_parameters(rng, N, sigma), N), ising.statistics(N)
+            p, phi = ising.law(_drawn(context, sigma, draw), N), ising.statistics(N)
             fisher = estimation.information(p, phi, estimation.uniform(N, N))
             for k in range(1, N + 1):
                 scheme = estimation.uniform(N, k)

@@ -19,18 +19,18 @@ from pipeline.languages import ising
 from pipeline.languages.ising import Floats
 from pipeline.models.ising import transformer
 from pipeline.studies.parallel import comparisons
-from pipeline.studies.parallel.comparisons import ALONE, CONSTANT, EVERY, OVER_MODES, TRACE
-from pipeline.studies.parallel.exact import chains, estimation, schemes
+from pipeline.studies.parallel.comparisons import ALONE, CONSTANT, EVERY, ONLY_PAIRS, OVER_MODES, TRACE
+from pipeline.studies.parallel.exact import chains, estimation, laws, schemes
 from pipeline.studies.parallel.names import MASKED, SCHEME_DRAWS
 from pipeline.studies.parallel.scheme_runs import Sample, contexts, samples
 from pipeline.training.jobs import snapshot_name
-from schemas.parallel.tables import TWO_PAIRS
+from schemas.parallel.tables import RANDOM, TWO_PAIRS
 
 COLUMN = {CONSTANT: "C", OVER_MODES: "modes", TRACE: "tr_gamma", ALONE: "alone"}
 
 
 def analyse(context: Inputs) -> dict[str, Any]:
-    """Return tables ``par_scheme_model``, ``par_scheme`` and ``comparisons``."""
+    """Return the random laws as tables, ``par_scheme_model``, ``par_scheme`` and ``comparisons``."""
     drawn = context.dataset(SCHEME_DRAWS)
     exact: dict[tuple[str, str], _Exact] = {}
     rows: list[dict[str, Any]] = []
@@ -50,8 +50,12 @@ def analyse(context: Inputs) -> dict[str, Any]:
     cells = _cells(models, list(exact.values()))
     found = Measurements(context)
     _compare(found, models.join(cells, on=["law", "scheme", "k", "n"]))
-    tables = {"par_scheme_model": models, "par_scheme": cells.drop("alone")}
-    return tables | {"comparisons": found.table()}
+    drawn_laws = {each.sample.law: each.sample for each in exact.values() if each.sample.family == RANDOM}
+    N = schemes.N
+    listed = [laws.law_row(name, sample.theta, N, 0, sample.strength) for name, sample in drawn_laws.items()]
+    states = [row for name, sample in drawn_laws.items() for row in laws.state_rows(name, sample.theta, N)]
+    tables = {"par_dist": pl.DataFrame(listed), "par_state_prob": pl.DataFrame(states), "par_scheme_model": models}
+    return tables | {"par_scheme": cells.drop("alone"), "comparisons": found.table()}
 
 
 def conditionals(ensemble: transformer.Ensemble, params: dict[str, torch.Tensor], k: int) -> Floats:
@@ -149,11 +153,11 @@ def _compare(found: Measurements, models: pl.DataFrame) -> None:
     as_many = logs.filter(predicted=2 * n)
     for (first, second), comparison in comparisons.AS_MANY.items():
         found.add(comparison, mean(as_many, scheme=first), mean(as_many, scheme=second))
+    of_sets = {EVERY: same, ONLY_PAIRS: same.filter(k=2)}
     for (predictor, sets), comparison in comparisons.FOLLOWS.items():
-        rows = same if sets == EVERY else same.filter(k=2)
-        found.add(comparison, list(_follows(rows, COLUMN[predictor])))
-    for arms, comparison in comparisons.AHEAD.items():
-        found.add(comparison, *(list(_follows(same, COLUMN[predictor])) for predictor in arms))
+        found.add(comparison, list(_follows(of_sets[sets], COLUMN[predictor])))
+    for (*arms, sets), comparison in comparisons.AHEAD.items():
+        found.add(comparison, *(list(_follows(of_sets[sets], COLUMN[predictor])) for predictor in arms))
     for cells in comparisons.SHOWN:
         rows = models if cells == comparisons.WHOLE else models.filter(pl.col("rarest") >= comparisons.SEEN_OFTEN)
         whole = rows.group_by("repetition").agg(

@@ -48,8 +48,8 @@ def gates(context: Results) -> Iterator[Gate]:
         "all pairs against all, equal predictions": AS_MANY[PAIRS, ALL],
         "the constant, sets of pairs": FOLLOWS[CONSTANT, ONLY_PAIRS],
         "the constant, all sets": FOLLOWS[CONSTANT, EVERY],
-        "the trace, sets of pairs": FOLLOWS[TRACE, ONLY_PAIRS],
-        "the constant beyond masking more": AHEAD[CONSTANT, ALONE],
+        "the constant beyond masking more": AHEAD[CONSTANT, ALONE, EVERY],
+        "the constant beyond the trace, sets of pairs": AHEAD[CONSTANT, TRACE, ONLY_PAIRS],
     }
     for name, comparison in asked.items():
         yield evidence.gate(context, CLAIM, name, comparison, POSITIVE, source, kind=OWN)
@@ -69,5 +69,5 @@ def gates(context: Results) -> Iterator[Gate]:
         for name, comparison, off in (("the sum", EXPECTED[cells], 0.2), ("the slowest mode", SLOWEST[cells], 0.3)):
             yield evidence.gate(context, CLAIM, f"{name}, {cells}", comparison, within(1.0, off), sums, kind=OWN)
     name = "the sum beyond the constant"
-    yield evidence.gate(context, CLAIM, name, AHEAD[OVER_MODES, CONSTANT], POSITIVE, sums, kind=OWN)
+    yield evidence.gate(context, CLAIM, name, AHEAD[OVER_MODES, CONSTANT, EVERY], POSITIVE, sums, kind=OWN)
     yield evidence.gate(context, CLAIM, "training helps", UNTRAINED, above(0.5), source, kind=OWN)

@@ -241,6 +241,16 @@ def _hitting(context: Results) -> Iterator[Gate]:
     for masks, comparison in REACHES.items():
         bar = at_most(0.01) if masks in ("k = 1", "k = 2") else at_least(0.98)
         yield evidence.gate(context, "16", f"k-Gibbs, {masks}", comparison, bar, source, kind=OWN)
+    between = exact.filter(sampler=GIBBS, k=3, J=6.0, budget=1000)
+    yield Gate(
+        "16",
+        "k-Gibbs, k = 3, J = 6",
+        "probability to reach R_1 within the budget",
+        source,
+        within(0.08, 0.01),
+        *reduced(between, column_max(1 - pl.col("miss_prob")), NO_ROW),
+        kind=OWN,
+    )
     strongest = gibbs.filter((pl.col("J") == pl.col("J").max()) & pl.col("large_J_limit").is_not_null())
     uncensored = strongest.filter(pl.col("budget") >= 4 * pl.col("large_J_limit"))
     yield Gate(
@@ -330,6 +340,17 @@ def _finite(table: pl.DataFrame) -> Iterator[Gate]:
         source,
         at_most(0.1),
         *reduced(share, column_max("violated"), NO_ROW),
+    )
+    # Where the bound is above 1 no fit can violate it.
+    said = table.with_columns(bound=pl.min_horizontal("bound_nll", "bound_kl")).filter(pl.col("bound") < 1)
+    informative = said.group_by("family", "n", "m").agg(pl.col("violated").mean())
+    yield Gate(
+        "22",
+        "violations where the bound is below 1",
+        "share of fits that are farther from the truth than the bound, largest cell",
+        source,
+        at_most(0.1),
+        *reduced(informative, column_max("violated"), "no bound is below 1 at this scale"),
     )
     seen = table.filter(n=100000, m=100000000, family="coupled")
     for form, expected in (("kl", 0.494), ("nll", 0.971)):
