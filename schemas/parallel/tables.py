@@ -24,6 +24,7 @@ SINGLES, MISALIGNED, PAIRS, ALIGNED, ALL = SCHEMES = [
     "all",
 ]
 CROSSED = "crossed pairs"  # (1, 4) and (2, 3): of two coupled pairs the mirror image of the misaligned ones
+LEARNED = [*SCHEMES, CROSSED]
 TWO_PAIRS, RANDOM = FAMILIES = ["pairs", "random"]
 ZERO, UNIFORM_CLIQUE, UNIFORM_ALL, EXPLICIT = FIELD_RULES = ["zero", "uniform_clique", "uniform_all", "explicit"]
 PRODUCT_KERNEL, DETERMINISTIC = KERNELS = ["product", "deterministic"]

@@ -20,42 +20,44 @@ from pipeline.store import tables
 from pipeline.studies.parallel import datasets, runs, scheme_datasets, scheme_runs
 from pipeline.studies.parallel.analysis import schemes as analysis
 from pipeline.studies.parallel.exact import chains, schemes
+from pipeline.studies.parallel.names import SETS
 from pipeline.studies.parallel.params import MaskedRun, SchemeDraws
 from pipeline.training import core, ensemble, jobs
 from schemas.parallel.datasets import SCHEMA, SCHEME_DRAWS
-from schemas.parallel.tables import ALIGNED, ALL, MISALIGNED, PAIRS, SINGLES
+from schemas.parallel.tables import ALIGNED, ALL, MISALIGNED, PAIRS, SCHEMES, SINGLES
 
 SEED = 20251127
+BLOCKS = load_study("parallel").members("datasets")["parallel-schemes"].masks
 
 
 def drawn(**changes: Any) -> SchemeDraws:
     """Samples of two laws."""
     entry = {"study": "parallel", "language": "ising", "kind": "schemes", "n": 200, "repetitions": 2}
-    laws = {"J_in": [1.0], "J_out": 0.05, "sigma": [0.6], "draws": 1}
+    laws = {"J_in": [1.0], "J_out": 0.05, "sigma": [0.6], "draws": 1, "masks": BLOCKS}
     return SchemeDraws(**(entry | laws | changes))
 
 
 def test_relaxation_is_that_of_block_dynamics() -> None:
     p = ising.law(schemes.two_pairs(1.0, 0.05), 4)
-    for name in schemes.BLOCKS:
-        times, slow = schemes.relaxation(p, schemes.scheme(name))
-        P = chains.block_dynamics(p, schemes.scheme(name))
+    for name in BLOCKS:
+        times, slow = schemes.relaxation(p, schemes.scheme(BLOCKS[name]))
+        P = chains.block_dynamics(p, schemes.scheme(BLOCKS[name]))
         assert np.isclose(times[-1], 1 / chains.gap(P, p)) and len(times) == 15
         assert np.allclose([p @ slow, p @ slow**2], [0, 1]) and np.isclose(chains.dirichlet(P, p, slow), 1 / times[-1])
-    assert np.allclose(schemes.relaxation(p, schemes.scheme(ALL))[0], 1)
+    assert np.allclose(schemes.relaxation(p, schemes.scheme(BLOCKS[ALL]))[0], 1)
     # chapter, EXP-6, J_in = 1
     for name, expected in ((SINGLES, 20.08), (MISALIGNED, 9.83), (PAIRS, 4.87), (ALIGNED, 2.42)):
-        assert schemes.relaxation(p, schemes.scheme(name))[0][-1] == pytest.approx(expected, abs=0.005)
+        assert schemes.relaxation(p, schemes.scheme(BLOCKS[name]))[0][-1] == pytest.approx(expected, abs=0.005)
 
 
 @pytest.mark.parametrize("name", [SINGLES, MISALIGNED, ALL])
 def test_a_model_that_says_what_is_true_has_the_true_law(name: str) -> None:
     p = ising.law(ising.random_parameters(stream(SEED, "x"), 4, 0.6), 4)
-    states, of_mask, _ = scheme_runs.contexts(schemes.size(name))
-    own = np.isin(ising.masks(4, schemes.size(name)), schemes.masks(name))
+    states, of_mask, _ = scheme_runs.contexts(len(BLOCKS[name][0]))
+    own = np.isin(ising.masks(4, len(BLOCKS[name][0])), schemes.masks(BLOCKS[name]))
     true = p[states] / p[states].sum(1, keepdims=True)
     P = schemes.learned_chain(true[None], states, (own / own.sum())[of_mask])
-    assert np.allclose(P[0], chains.block_dynamics(p, schemes.scheme(name)), atol=1e-15)
+    assert np.allclose(P[0], chains.block_dynamics(p, schemes.scheme(BLOCKS[name])), atol=1e-15)
     assert np.allclose(schemes.stationary(P)[0], p, atol=1e-12)
 
 
@@ -63,15 +65,15 @@ def test_a_model_that_says_what_is_true_has_the_true_law(name: str) -> None:
 def test_the_sum_over_modes_is_what_tables_of_conditional_laws_err(name: str) -> None:
     """A table learns each conditional law as it is counted: 2 n times the divergence is the sum, of which one is C."""
     p, n, runs_ = ising.law(schemes.two_pairs(1.0, 0.05), 4), 40000, 400
-    states, of_mask, _ = scheme_runs.contexts(schemes.size(name))
-    every = np.array(ising.masks(4, schemes.size(name)))
-    own = np.isin(every, schemes.masks(name))
+    states, of_mask, _ = scheme_runs.contexts(len(BLOCKS[name][0]))
+    every = np.array(ising.masks(4, len(BLOCKS[name][0])))
+    own = np.isin(every, schemes.masks(BLOCKS[name]))
     rng = stream(SEED, "tables", name)
     counts = rng.multinomial(rng.multinomial(n, p, runs_), own / own.sum()).swapaxes(1, 2)
     seen = counts[:, of_mask[:, None], states] + np.where(own[of_mask], 0.0, 1.0)[None, :, None]  # masks of others
     models = seen / seen.sum(-1, keepdims=True)
     laws = schemes.stationary(schemes.learned_chain(models, states, (own / own.sum())[of_mask]))
-    times, slow = schemes.relaxation(p, schemes.scheme(name))
+    times, slow = schemes.relaxation(p, schemes.scheme(BLOCKS[name]))
     assert 2 * n * chains.divergence(p, laws).mean() == pytest.approx(times.sum(), rel=0.12)
     assert n * (((laws - p) @ slow) ** 2).mean() == pytest.approx(times[-1], rel=0.25)
 
@@ -88,7 +90,7 @@ def test_samples_are_the_same_for_all_sets_of_masks() -> None:
     wrong = frame.with_columns(pl.col("count") + 1)
     with pytest.raises(SandglassError, match="a sample has n states"):
         tables.validate(wrong, SCHEMA[SCHEME_DRAWS], "made")
-    assert [n for _, n in scheme_datasets.arms(200)] == [200] * 6 + [400, 100]
+    assert [n for _, n in scheme_datasets.arms(entry)] == [200] * 6 + [400, 100]
 
 
 def test_rows_that_models_read_hide_what_is_masked() -> None:
@@ -107,6 +109,18 @@ def test_refusals() -> None:
     frame = datasets.generate(drawn(), "x", SEED)[0]
     with pytest.raises(SandglassError, match=r"has 16 samples with masks of 2: expected one for each of the 3 repl"):
         runs.prepare(entry.model_copy(update={"replicas": 3}), frame, SEED)
+    for masks, message in (
+        ([[1, 2], [2, 3]], r"masks of 'aligned pairs', \[\[1, 2\], \[2, 3\]\], do not cover position 4"),
+        ([[1, 2], [3]], "masks of 'aligned pairs' have several sizes, .*: expected one"),
+        ([[1, 2], [3, 5]], r"masks of 'aligned pairs': \[3, 5\] has other than different positions from 1 to 4"),
+    ):
+        with pytest.raises(ValidationError, match=message):
+            drawn(masks=BLOCKS | {ALIGNED: masks})
+    with pytest.raises(ValueError, match="do not cover position 4 of 4"):
+        schemes.scheme([[1, 2], [2, 3]])
+    assert list(SETS) == SCHEMES
+    with pytest.raises(ValidationError, match="masks lack 'all', which claims compare with others"):
+        drawn(masks={name: blocks for name, blocks in BLOCKS.items() if name != ALL})
     for changes, message in (({"heads": 3}, "heads 3 do not divide"), ({"batch": 2}, "expected batch 1")):
         with pytest.raises(ValidationError, match=message):
             MaskedRun(**(entry.model_dump(exclude_none=True) | changes))

@@ -13,6 +13,9 @@ FITS = {(target, k): f"parallel-fits-{target}-{k}" for target in DRAWS for k in 
 SCHEME_DRAWS = "parallel-schemes"
 MASKED = {k: f"parallel-masked-{k}" for k in (1, 2, 4)}
 
+# Sets of masks that claims compare (`schemas.parallel.tables.SCHEMES`)
+SETS = ("singles", "misaligned pairs", "all pairs", "aligned pairs", "all")
+
 # Theory checks, experiments
 ESTIMATION, SAMPLING, CLIQUES = "parallel-estimation", "parallel-sampling", "parallel-cliques"
 MASKING, HITTING, PROPOSITIONS, DESIGN = (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.params import DatasetEntry, ExperimentEntry, GridRunEntry, Positive, Strict, TheoryEntry
+from pipeline.studies.parallel.names import SETS
 
 Inside = Annotated[float, Field(gt=0, lt=1)]
 Coupling = Annotated[float, Field(ge=-5, le=20, description="J, each pair counted once")]
@@ -15,6 +16,37 @@ Sizes = Annotated[list[Annotated[int, Field(ge=50)]], Field(min_length=2, descri
 Repetitions = Annotated[int, Field(ge=2)]
 Shape = Annotated[list[Annotated[int, Field(ge=2, le=4)]], Field(min_length=2, max_length=2)]
 Decoders = Annotated[list[Shape], Field(min_length=1, description="[N, |Omega|] of each construction")]
+
+
+def _compliant(value: float) -> float:
+    if not value > 0:
+        raise ValueError(
+            f"{value:g} is not above 0: Propositions 4.1.4 and 4.1.5 need Assumption 4.1.5, which asks for "
+            "J0 = J - ||h||_1 > 0 and h_G > 0"
+        )
+    return value
+
+
+Compliant = Annotated[float, AfterValidator(_compliant)]
+Sets = Annotated[
+    dict[str, list[list[int]]],
+    Field(description="sets of masks of four positions, numbered from 1; the masks of a set are equally likely"),
+]
+
+
+def _sets(found: dict[str, list[list[int]]]) -> None:
+    """Raise ValueError for a set that does not cover all positions, or without one that claims compare."""
+    for name, blocks in found.items():
+        for block in blocks:
+            if not block or len(set(block)) < len(block) or not set(block) <= {1, 2, 3, 4}:
+                raise ValueError(f"masks of {name!r}: {block} has other than different positions from 1 to 4")
+        if len({len(block) for block in blocks}) != 1:
+            raise ValueError(f"masks of {name!r} have several sizes, {blocks}: expected one")
+        if lacking := {1, 2, 3, 4}.difference(*blocks):
+            raise ValueError(f"masks of {name!r}, {blocks}, do not cover position {min(lacking)}")
+    for name in SETS:
+        if name not in found:
+            raise ValueError(f"masks lack {name!r}, which claims compare with others")
 
 
 def _ascending(name: str, values: list[int] | list[float]) -> None:
@@ -47,6 +79,12 @@ class SchemeDraws(DatasetEntry):
     J_out: Annotated[float, Field(ge=0, le=1, description="between pairs")]
     sigma: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1, description="of random models")]
     draws: Positive = Field(description="random models of each sigma")
+    masks: Sets
+
+    @model_validator(mode="after")
+    def _covers(self) -> Self:
+        _sets(self.masks)
+        return self
 
 
 Dataset = Annotated[Draws | SchemeDraws, Field(discriminator="kind")]
@@ -179,12 +217,12 @@ class PropositionsExperiment(ExperimentEntry):
     module: Literal["propositions"]
     reach_c: Annotated[list[Annotated[int, Field(ge=2, le=10)]], Field(min_length=1)]
     reach_more: Annotated[list[Annotated[int, Field(ge=0, le=10)]], Field(min_length=1, description="N - c")]
-    reach_J0: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
-    reach_h_G: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
+    reach_J0: Annotated[list[Compliant], Field(min_length=1)]
+    reach_h_G: Annotated[list[Compliant], Field(min_length=1)]
     reach_delta: Annotated[list[Inside], Field(min_length=1)]
     stuck_c: Annotated[list[Annotated[int, Field(ge=3, le=100)]], Field(min_length=1)]
-    stuck_J0: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
-    stuck_h_G: Annotated[float, Field(gt=0)]
+    stuck_J0: Annotated[list[Compliant], Field(min_length=1)]
+    stuck_h_G: Compliant
     stuck_delta: Annotated[list[Inside], Field(min_length=1)]
     separations: Annotated[list[Separation], Field(min_length=1)]
     times: Annotated[list[Positive], Field(min_length=1, description="N over c of a separation")]
@@ -210,12 +248,18 @@ class DesignExperiment(ExperimentEntry):
     J_in: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1, description="within a pair")]
     J_out: Annotated[float, Field(ge=0, le=1, description="between pairs")]
     couplings: Annotated[list[Coupling], Field(min_length=1, description="J of cliques of four, for correlations")]
+    masks: Sets
     decoders: Decoders
     compositions: Positive = Field(description="steps of a map that are composed")
     passes: Annotated[list[Positive], Field(min_length=1, description="of independent parallel sampling, ascending")]
     random: Annotated[int, Field(ge=0, description="random models beside, of each sigma")]
     sigma: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1)]
     finite: Finite
+
+    @model_validator(mode="after")
+    def _covers(self) -> Self:
+        _sets(self.masks)
+        return self
 
 
 class SchemesExperiment(ExperimentEntry):

@@ -29,6 +29,7 @@ class Sample(NamedTuple):
     scheme: str
     n: int
     repetition: int
+    masks: tuple[int, ...]
 
 
 def prepare(entry: MaskedRun, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
@@ -82,5 +83,6 @@ def samples(frame: pl.DataFrame, k: int) -> list[tuple[Sample, Ints]]:
         counts = np.zeros((len(place), 2**schemes.N), np.int64)
         counts[[place[mask] for mask in rows["mask"].to_list()], rows["state"].to_numpy()] = rows["count"].to_numpy()
         first = rows.row(0, named=True) | {"theta": np.array(rows["theta"][0])}
+        first["masks"] = tuple(rows["mask"].unique().sort().to_list())
         found.append((Sample(*(first[name] for name in Sample._fields)), counts))
     return found

@@ -16,7 +16,7 @@ from pipeline.studies.parallel import constructions
 from pipeline.studies.parallel.exact import chains, estimation, finite, laws
 from pipeline.studies.parallel.exact import schemes as designs
 from pipeline.studies.parallel.exact.asymptotics import asymptotics
-from schemas.parallel.tables import DETERMINISTIC, FULL, INDEPENDENT, MARGINALS, PRODUCT_KERNEL, SCHEMES
+from schemas.parallel.tables import DETERMINISTIC, FULL, INDEPENDENT, MARGINALS, PRODUCT_KERNEL
 
 COMPARED = 4  # passes: the fewest of the published tables
 
@@ -28,7 +28,7 @@ def analyse(context: Inputs) -> dict[str, Any]:
     made = {
         "par_dist": [laws.law_row(*about) for about in listed],
         "par_state_prob": [row for name, theta, N, *_ in listed for row in laws.state_rows(name, theta, N)],
-        "par_mask_scheme": list(_masks()),
+        "par_mask_scheme": list(_masks(context)),
         "par_kernel": list(_kernels(context)),
         "par_asymp": [*_designs(context), *_random(context)],
         "par_tc": list(_correlations(context)),
@@ -55,10 +55,10 @@ def _drawn(context: Inputs, sigma: float, draw: int) -> Floats:
     return ising.random_parameters(rng, designs.N, sigma)
 
 
-def _masks() -> Iterator[dict[str, Any]]:
+def _masks(context: Inputs) -> Iterator[dict[str, Any]]:
     """Yield the sets of masks of four spins, and Lemma 4.3.1's, which depend on the state; its labels are observed."""
-    for name in designs.BLOCKS:
-        yield from laws.mask_rows(name, designs.N, designs.masks(name))
+    for name, blocks in context.entry.masks.items():
+        yield from laws.mask_rows(name, designs.N, designs.masks(blocks))
     for state, first in ((0b00, 1 / 2), (0b01, 1 / 3), (0b10, 1 / 4)):
         for observed, weight in enumerate((first, 1 - first)):
             row = {"scheme_id": "lemma-4-3-1", "N": 2, "mask": ising.mask_of(2, (1 - observed,)), "weight": weight}
@@ -81,8 +81,8 @@ def _designs(context: Inputs) -> Iterator[dict[str, Any]]:
     for inside in context.entry.J_in:
         p, phi = ising.law(designs.two_pairs(inside, context.entry.J_out), 4), ising.statistics(4)
         fisher = estimation.information(p, phi, estimation.uniform(4, 4))
-        for name in SCHEMES:
-            scheme = designs.scheme(name)
+        for name, blocks in context.entry.masks.items():
+            scheme = designs.scheme(blocks)
             gamma = np.linalg.inv(estimation.information(p, phi, scheme))
             size = len(ising.positions(4, scheme.masks[0]))
             about = {"dist_id": f"pairs-{inside:g}", "scheme_id": name, "variant": FULL, "N": 4, "J": inside, "k": size}

@@ -75,14 +75,14 @@ class _Exact:
 
     def __init__(self, sample: Sample) -> None:
         self.sample, self.p = sample, ising.law(sample.theta, schemes.N)
-        scheme, phi = schemes.scheme(sample.scheme), ising.statistics(schemes.N)
+        scheme, phi = estimation.fixed(schemes.N, sample.masks), ising.statistics(schemes.N)
         self.relaxation, self.slow = schemes.relaxation(self.p, scheme)
         fisher = estimation.information(self.p, phi, estimation.uniform(schemes.N, schemes.N))
         gamma = np.linalg.inv(estimation.information(self.p, phi, scheme))
         self.tr_gamma, self.tr_ratio = float(np.trace(gamma)), float(np.trace(gamma @ fisher))
-        self.states, of_mask, _ = contexts(schemes.size(sample.scheme))
-        every = ising.masks(schemes.N, schemes.size(sample.scheme))
-        own = np.isin(np.array(every), schemes.masks(sample.scheme))
+        k = len(ising.positions(schemes.N, sample.masks[0]))
+        self.states, of_mask, _ = contexts(k)
+        own = np.isin(np.array(ising.masks(schemes.N, k)), sample.masks)
         self.weights: Floats = (own / own.sum())[of_mask]
         seen = self.weights * self.p[self.states].sum(1)
         self.rarest = float(seen[self.weights > 0].min())

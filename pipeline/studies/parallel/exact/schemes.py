@@ -8,38 +8,29 @@ does the maximum of the pseudolikelihood, whose second derivatives are the Diric
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pipeline.languages import ising
 from pipeline.languages.ising import Floats
 from pipeline.studies.parallel.exact import chains, estimation
 from pipeline.studies.parallel.exact.estimation import Scheme
-from schemas.parallel.tables import ALIGNED, ALL, CROSSED, MISALIGNED, PAIRS, SINGLES
 
 N = 4
-BLOCKS: dict[str, list[tuple[int, ...]]] = {
-    SINGLES: [(0,), (1,), (2,), (3,)],
-    MISALIGNED: [(0, 2), (1, 3)],
-    CROSSED: [(0, 3), (1, 2)],
-    PAIRS: [*ising.pairs(N)],
-    ALIGNED: [(0, 1), (2, 3)],
-    ALL: [(0, 1, 2, 3)],
-}
+Blocks = Sequence[Sequence[int]]  # positions of each mask, from 1
 
 
-def scheme(name: str) -> Scheme:
-    """Return a set of masks by its name, each mask equally likely."""
-    return estimation.fixed(N, masks(name))
+def masks(blocks: Blocks) -> list[int]:
+    """Return the masks of a set. Raises ValueError unless they cover all positions."""
+    found = [ising.mask_of(N, tuple(i - 1 for i in block)) for block in blocks]
+    ising.check_cover(N, found)
+    return found
 
 
-def masks(name: str) -> list[int]:
-    """Return the masks of a set."""
-    return [ising.mask_of(N, block) for block in BLOCKS[name]]
-
-
-def size(name: str) -> int:
-    """Return how many positions a mask of the set has."""
-    return len(BLOCKS[name][0])
+def scheme(blocks: Blocks) -> Scheme:
+    """Return a set of masks, each equally likely. Raises ValueError as `masks` does."""
+    return estimation.fixed(N, masks(blocks))
 
 
 def two_pairs(inside: float, outside: float) -> Floats:
