@@ -54,11 +54,9 @@ class Rows:
         """Return a row on what stands at ``place``."""
         return row(check, statement, size, measured, comparison, bound, source=self.text.format(place), **more)
 
-    def zero(
-        self, check: str, statement: str, size: str, measured: float, place: str, bound: float = ROUNDING, **more: Any
-    ) -> dict[str, Any]:
-        """Return a row on a difference that must be 0 up to rounding, or on a count that must be 0."""
-        return self.row(check, statement, size, measured, "<=", bound, place, **more)
+    def zero(self, check: str, statement: str, size: str, measured: float, place: str, **more: Any) -> dict[str, Any]:
+        """Return a row on a difference that must be 0 up to rounding or a ``bound``, or on a count that must be 0."""
+        return self.row(check, statement, size, measured, "<=", more.pop("bound", ROUNDING), place, **more)
 
     def near(
         self,

@@ -6,8 +6,7 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
-from schemas.parallel.tables import FAMILIES
-
+TWO_PAIRS, RANDOM = FAMILIES = ["pairs", "random"]
 SAMPLES, SCHEME_DRAWS = "samples", "schemes"
 
 

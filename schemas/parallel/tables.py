@@ -7,6 +7,7 @@ import polars as pl
 from pandera.api.polars.types import PolarsData
 
 from schemas.comparisons import Comparisons
+from schemas.parallel.datasets import FAMILIES
 from schemas.results import Result
 
 FULL, J_ONLY, ALLMASK = VARIANTS = ["full", "J_only", "allmask"]
@@ -24,8 +25,6 @@ SINGLES, MISALIGNED, PAIRS, ALIGNED, ALL = SCHEMES = [
     "all",
 ]
 CROSSED = "crossed pairs"  # (1, 4) and (2, 3): of two coupled pairs the mirror image of the misaligned ones
-LEARNED = [*SCHEMES, CROSSED]
-TWO_PAIRS, RANDOM = FAMILIES = ["pairs", "random"]
 ZERO, UNIFORM_CLIQUE, UNIFORM_ALL, EXPLICIT = FIELD_RULES = ["zero", "uniform_clique", "uniform_all", "explicit"]
 PRODUCT_KERNEL, DETERMINISTIC = KERNELS = ["product", "deterministic"]
 COUPLED, PRODUCT = FINITE = ["coupled", "product"]

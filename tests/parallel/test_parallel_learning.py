@@ -19,7 +19,7 @@ from pipeline.models.ising import transformer
 from pipeline.store import tables
 from pipeline.studies.parallel import datasets, runs, scheme_datasets, scheme_runs
 from pipeline.studies.parallel.analysis import schemes as analysis
-from pipeline.studies.parallel.exact import chains, schemes
+from pipeline.studies.parallel.exact import chains, modes, schemes
 from pipeline.studies.parallel.names import SETS
 from pipeline.studies.parallel.params import MaskedRun, SchemeDraws
 from pipeline.training import core, ensemble, jobs
@@ -40,14 +40,14 @@ def drawn(**changes: Any) -> SchemeDraws:
 def test_relaxation_is_that_of_block_dynamics() -> None:
     p = ising.law(schemes.two_pairs(1.0, 0.05), 4)
     for name in BLOCKS:
-        times, slow = schemes.relaxation(p, schemes.scheme(BLOCKS[name]))
+        times, slow = modes.relaxation(p, schemes.scheme(BLOCKS[name]))
         P = chains.block_dynamics(p, schemes.scheme(BLOCKS[name]))
         assert np.isclose(times[-1], 1 / chains.gap(P, p)) and len(times) == 15
         assert np.allclose([p @ slow, p @ slow**2], [0, 1]) and np.isclose(chains.dirichlet(P, p, slow), 1 / times[-1])
-    assert np.allclose(schemes.relaxation(p, schemes.scheme(BLOCKS[ALL]))[0], 1)
+    assert np.allclose(modes.relaxation(p, schemes.scheme(BLOCKS[ALL]))[0], 1)
     # chapter, EXP-6, J_in = 1
     for name, expected in ((SINGLES, 20.08), (MISALIGNED, 9.83), (PAIRS, 4.87), (ALIGNED, 2.42)):
-        assert schemes.relaxation(p, schemes.scheme(BLOCKS[name]))[0][-1] == pytest.approx(expected, abs=0.005)
+        assert modes.relaxation(p, schemes.scheme(BLOCKS[name]))[0][-1] == pytest.approx(expected, abs=0.005)
 
 
 @pytest.mark.parametrize("name", [SINGLES, MISALIGNED, ALL])
@@ -56,9 +56,9 @@ def test_a_model_that_says_what_is_true_has_the_true_law(name: str) -> None:
     states, of_mask, _ = scheme_runs.contexts(len(BLOCKS[name][0]))
     own = np.isin(ising.masks(4, len(BLOCKS[name][0])), schemes.masks(BLOCKS[name]))
     true = p[states] / p[states].sum(1, keepdims=True)
-    P = schemes.learned_chain(true[None], states, (own / own.sum())[of_mask])
+    P = modes.learned_chain(true[None], states, (own / own.sum())[of_mask])
     assert np.allclose(P[0], chains.block_dynamics(p, schemes.scheme(BLOCKS[name])), atol=1e-15)
-    assert np.allclose(schemes.stationary(P)[0], p, atol=1e-12)
+    assert np.allclose(modes.stationary(P)[0], p, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", [SINGLES, MISALIGNED, PAIRS])
@@ -72,8 +72,8 @@ def test_the_sum_over_modes_is_what_tables_of_conditional_laws_err(name: str) ->
     counts = rng.multinomial(rng.multinomial(n, p, runs_), own / own.sum()).swapaxes(1, 2)
     seen = counts[:, of_mask[:, None], states] + np.where(own[of_mask], 0.0, 1.0)[None, :, None]  # masks of others
     models = seen / seen.sum(-1, keepdims=True)
-    laws = schemes.stationary(schemes.learned_chain(models, states, (own / own.sum())[of_mask]))
-    times, slow = schemes.relaxation(p, schemes.scheme(BLOCKS[name]))
+    laws = modes.stationary(modes.learned_chain(models, states, (own / own.sum())[of_mask]))
+    times, slow = modes.relaxation(p, schemes.scheme(BLOCKS[name]))
     assert 2 * n * chains.divergence(p, laws).mean() == pytest.approx(times.sum(), rel=0.12)
     assert n * (((laws - p) @ slow) ** 2).mean() == pytest.approx(times[-1], rel=0.25)
 

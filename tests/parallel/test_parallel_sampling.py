@@ -232,7 +232,9 @@ def test_propositions_refuse_what_they_do_not_speak_of() -> None:
         Clique(3, 3, 0.5, -0.5)
     cells = load_study("parallel").experiments["parallel-propositions"].model_dump()
     for name, wrong in (("reach_J0", [0.0]), ("reach_h_G", [-0.1]), ("stuck_J0", [-1.0]), ("stuck_h_G", 0.0)):
-        with pytest.raises(ValidationError, match="not above 0: Propositions 4.1.4 and 4.1.5 need Assumption 4.1.5"):
+        with pytest.raises(
+            ValidationError, match=r"not above 0: Propositions 4\.1\.4 and 4\.1\.5 need Assumption 4\.1\.5"
+        ):
             PropositionsExperiment(**(cells | {name: wrong}))
     with pytest.raises(ValueError, match="needs k >= c"):
         propositions.reach_steps(Clique(4, 6, 0.5, 0.5), 3, 0.1)

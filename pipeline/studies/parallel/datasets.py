@@ -25,7 +25,7 @@ __all__ = ["SCHEMA", "generate"]
 
 def generate(entry: Dataset, key: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
     """Return the dataset ``key`` and the metadata of its file, its kind."""
-    if entry.kind == SCHEME_DRAWS:
+    if entry.kind == "schemes":
         return scheme_datasets.generate(entry, key, seed), {"kind": SCHEME_DRAWS}
     return _samples(entry, key, seed), {"kind": SAMPLES}
 

@@ -12,7 +12,7 @@ from pipeline.kit.streams import stream
 from pipeline.languages import ising
 from pipeline.languages.ising import Floats, Ints
 from pipeline.studies.parallel.exact import schemes
-from schemas.parallel.tables import RANDOM, TWO_PAIRS
+from schemas.parallel.datasets import RANDOM, TWO_PAIRS
 
 if TYPE_CHECKING:
     from pipeline.studies.parallel.params import SchemeDraws
@@ -50,13 +50,15 @@ def arms(entry: SchemeDraws) -> list[tuple[str, int]]:
 def laws(entry: SchemeDraws, key: str, seed: int) -> Iterator[tuple[str, dict[str, Any], Floats]]:
     """Yield the laws: an id, what they are, and theta."""
     for inside in entry.J_in:
-        about = {"law": f"{TWO_PAIRS}-{inside:g}", "family": TWO_PAIRS, "strength": inside}
-        yield about["law"], about, schemes.two_pairs(inside, entry.J_out)
+        name = f"{TWO_PAIRS}-{inside:g}"
+        about = {"law": name, "family": TWO_PAIRS, "strength": inside}
+        yield name, about, schemes.two_pairs(inside, entry.J_out)
     for sigma in entry.sigma:
         for draw in range(entry.draws):
-            about = {"law": f"drawn-{sigma:g}-{draw}", "family": RANDOM, "strength": sigma}
+            name = f"drawn-{sigma:g}-{draw}"
+            about = {"law": name, "family": RANDOM, "strength": sigma}
             rng = stream(seed, entry.study, key, "law", f"{sigma:g}", draw)
-            yield about["law"], about, ising.random_parameters(rng, schemes.N, sigma)
+            yield name, about, ising.random_parameters(rng, schemes.N, sigma)
 
 
 def _frame(counts_MxS: Ints, masks: list[int], about: dict[str, Any]) -> pl.DataFrame:

@@ -21,7 +21,8 @@ def analyse(context: Inputs) -> dict[str, Any]:
     """Return laws and masks as tables, ``par_hit_exact``, ``par_hit_sim``, ``par_hit_cell`` and ``comparisons``."""
     entry, found = context.entry, Measurements(context)
     exact, shown, cells = [], [], []
-    listed, states = [], []
+    listed: list[dict[str, Any]] = []
+    states: list[dict[str, Any]] = []
     arrived: dict[str, list[np.ndarray]] = {masks: [] for masks in MASKS}
     independent: dict[float, np.ndarray] = {}
     target = ising.mask_of(entry.N, tuple(range(entry.c)))
@@ -64,12 +65,12 @@ def analyse(context: Inputs) -> dict[str, Any]:
             found.add(REACHES[masks], np.concatenate(parts))
         else:
             found.not_run(REACHES[masks])
-    masks = [
+    mask_rows = [
         row
         for k in range(1, entry.N + 1)
         for row in laws.mask_rows(f"k{k}-of-{entry.N}", entry.N, ising.masks(entry.N, k))
     ]
-    tables = {"par_dist": listed, "par_state_prob": states, "par_mask_scheme": masks}
+    tables = {"par_dist": listed, "par_state_prob": states, "par_mask_scheme": mask_rows}
     tables |= {"par_hit_exact": exact, "par_hit_sim": shown, "par_hit_cell": cells}
     return {name: pl.DataFrame(rows, infer_schema_length=None) for name, rows in tables.items()} | {
         "comparisons": found.table()

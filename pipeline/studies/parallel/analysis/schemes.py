@@ -20,11 +20,11 @@ from pipeline.languages.ising import Floats
 from pipeline.models.ising import transformer
 from pipeline.studies.parallel import comparisons
 from pipeline.studies.parallel.comparisons import ALONE, CONSTANT, EVERY, ONLY_PAIRS, OVER_MODES, TRACE
-from pipeline.studies.parallel.exact import chains, estimation, laws, schemes
+from pipeline.studies.parallel.exact import chains, estimation, laws, modes, schemes
 from pipeline.studies.parallel.names import MASKED, SCHEME_DRAWS
 from pipeline.studies.parallel.scheme_runs import Sample, contexts, samples
 from pipeline.training.jobs import snapshot_name
-from schemas.parallel.tables import RANDOM, TWO_PAIRS
+from schemas.parallel.datasets import RANDOM, TWO_PAIRS
 
 COLUMN = {CONSTANT: "C", OVER_MODES: "modes", TRACE: "tr_gamma", ALONE: "alone"}
 
@@ -76,7 +76,7 @@ class _Exact:
     def __init__(self, sample: Sample) -> None:
         self.sample, self.p = sample, ising.law(sample.theta, schemes.N)
         scheme, phi = estimation.fixed(schemes.N, sample.masks), ising.statistics(schemes.N)
-        self.relaxation, self.slow = schemes.relaxation(self.p, scheme)
+        self.relaxation, self.slow = modes.relaxation(self.p, scheme)
         fisher = estimation.information(self.p, phi, estimation.uniform(schemes.N, schemes.N))
         gamma = np.linalg.inv(estimation.information(self.p, phi, scheme))
         self.tr_gamma, self.tr_ratio = float(np.trace(gamma)), float(np.trace(gamma @ fisher))
@@ -106,8 +106,8 @@ class _Exact:
         }
 
     def _law(self, model: Floats) -> Floats:
-        P = schemes.learned_chain(model[None], self.states, self.weights)
-        return schemes.stationary(P)[0]
+        P = modes.learned_chain(model[None], self.states, self.weights)
+        return modes.stationary(P)[0]
 
 
 def _cells(models: pl.DataFrame, exact: list[_Exact]) -> pl.DataFrame:
