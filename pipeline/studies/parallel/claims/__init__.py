@@ -18,7 +18,7 @@ STATEMENTS = {
     "2": "At equal training size the error falls with the number of masked positions, for both targets.",
     "3": "With enough samples the squared error is what asymptotics say.",
     "4": "Masking more does not always improve strictly.",
-    "5": "The effect of masking more is one of drawing a single mask for each sample.",
+    "5": "The effect of masking more is one of drawing a single mask of k positions for each sample.",
     "6": "At the truth the second derivatives of the loss are the covariance of its scores.",
     "7": "Masking more is better, in every direction.",
     "8": "The error is at most the Poincaré constant of the block dynamics with the same masks times that of the MLE.",
@@ -36,9 +36,9 @@ STATEMENTS = {
     "20": "On Ising models independent parallel sampling has a stationary law, and it is another than the target.",
     "21": "Masks that fit strongly coupled blocks are best in the worst direction.",
     "22": "The joint law is as near as the conditional losses say, up to what samples and masks cost.",
-    "38": "The constant of approximate tensorisation is near the Poincaré constant.",
+    "38": "A search for the constant of approximate tensorisation, a lower bound, finds the Poincaré constant.",
     "39": "Pseudolikelihood of Ising models is convex.",
-    "40": "The faster the data's block dynamics mix, the better do the same masks train a small Transformer.",
+    "40": "The faster block dynamics mix on the data, the better do the same masks train a small masked Transformer.",
 }
 
 
