@@ -1,5 +1,8 @@
 """Samples of Ising models, each with one mask of every size (Li 2025, Figures 4.1 and 4.2; PAR-D2, PAR-D3), and the
-translation corpus SYNMT (PAR-D10)."""
+translation corpus SYNMT (PAR-D10).
+
+Those with several sets of masks are made by `pipeline.studies.parallel.scheme_datasets`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ import polars as pl
 from pipeline.kit.streams import stream
 from pipeline.languages import ising, synmt
 from pipeline.store import tables
-from schemas.parallel.datasets import CORPUS, DRAWS, SCHEMA, TEST, TRAIN, VALID
+from pipeline.studies.parallel import scheme_datasets
+from schemas.parallel.datasets import CORPUS, SAMPLES, SCHEMA, SCHEME_DRAWS, TEST, TRAIN, VALID
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,13 +28,15 @@ ROOM = 10**7  # tokens of pairs of outcomes that are compared at once
 
 
 def generate(entry: Dataset, key: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Return the dataset ``key`` and the metadata of its file, its ``kind``."""
-    if entry.kind == "draws":
-        return _draws(entry, key, seed), {"kind": DRAWS}
+    """Return the dataset ``key`` and the metadata of its file, its kind."""
+    if entry.kind == "schemes":
+        return scheme_datasets.generate(entry, key, seed), {"kind": SCHEME_DRAWS}
+    if entry.kind == "samples":
+        return _samples(entry, key, seed), {"kind": SAMPLES}
     return _corpus(entry, seed), {"kind": CORPUS}
 
 
-def _draws(entry: Draws, key: str, seed: int) -> pl.DataFrame:
+def _samples(entry: Draws, key: str, seed: int) -> pl.DataFrame:
     """Return how often each state came with each mask.
 
     All sizes of masks have the same states: what differs between them is what is masked.

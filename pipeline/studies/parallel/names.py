@@ -22,18 +22,25 @@ ONE_STAGE, NO_POSITION, MASKED_START, LARGE, TAUGHT = (
     *("parallel-padir-large", "parallel-taught"),
 )
 
+# The same for masked Transformers, by the size of their masks
+SCHEME_DRAWS = "parallel-schemes"
+MASKED = {k: f"parallel-masked-{k}" for k in (1, 2, 4)}
+
+# Sets of masks that claims compare (`schemas.parallel.tables.SCHEMES`)
+SETS = ("singles", "misaligned pairs", "all pairs", "aligned pairs", "all")
+
 # Theory checks, experiments
 ESTIMATION, SAMPLING, CLIQUES = "parallel-estimation", "parallel-sampling", "parallel-cliques"
 MASKING, HITTING, PROPOSITIONS, DESIGN = (
     *("parallel-masking", "parallel-hitting"),
     *("parallel-propositions", "parallel-design"),
 )
-TRANSLATION, ATTENTION = "parallel-translation", "parallel-attention"
+TRANSLATION, ATTENTION, LEARNING = "parallel-translation", "parallel-attention", "parallel-learning"
 
 # Parameters that lack one of these are refused at the start.
 TRANSLATORS = (*(*AR.values(), *PADIR.values(), *KEPT.values()), *(ONE_STAGE, NO_POSITION, MASKED_START, LARGE, TAUGHT))
-RUNS = (*FITS.values(), *TRANSLATORS)
-DATASETS = (*DRAWS.values(), *CORPORA.values(), LARGE_CORPUS, ANSWERS)
+RUNS = (*FITS.values(), *MASKED.values(), *TRANSLATORS)
+DATASETS = (*DRAWS.values(), SCHEME_DRAWS, *CORPORA.values(), LARGE_CORPUS, ANSWERS)
 THEORY = (ESTIMATION, SAMPLING, CLIQUES)
 
 SOURCE = "Li 2025, {}"

@@ -11,6 +11,7 @@ import polars as pl
 
 from pipeline.errors import SandglassError
 from pipeline.languages import ising, synmt
+from pipeline.studies.parallel import scheme_runs
 from pipeline.studies.parallel.datasets import longest, samples
 from pipeline.training.jobs import Header
 from pipeline.training.objectives.translation import MASK
@@ -18,15 +19,18 @@ from schemas.parallel.datasets import SCHEMA as DATASET_SCHEMA
 from schemas.parallel.datasets import TRAIN, padded
 
 if TYPE_CHECKING:
-    from pipeline.studies.parallel.params import Fit, Run, Translation
+    from pipeline.studies.parallel.params import Fits, Run, Translation
 
 __all__ = ["DATASET_SCHEMA", "prepare"]
 
 
 def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
-    """Return header, data and frozen table of a training job."""
-    if entry.objective == "translation":
+    """Return header, data and frozen table of a training job: of Ising models (`_fits`), of masked Transformers, or of
+    translators."""
+    if entry.model == "parallel/translator":
         return _translation(entry, frame, seed)
+    if entry.model == "ising/transformer":
+        return scheme_runs.prepare(entry, frame, seed)
     return _fits(entry, frame, seed)
 
 
@@ -62,7 +66,7 @@ def _translation(
     return dataclasses.replace(header, corpus=which), data, np.zeros((0, 0), np.float32)
 
 
-def _fits(entry: Fit, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
+def _fits(entry: Fits, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
     """Return header, data and the statistics of all states; replica r has the r-th sample of the dataset.
 
     Raises SandglassError unless there are as many samples as replicas.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.kit import evidence, verdicts
-from pipeline.studies.parallel.claims import tables, theory, translation
+from pipeline.studies.parallel.claims import learning, tables, theory, translation
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
@@ -18,7 +18,7 @@ STATEMENTS = {
     "2": "At equal training size the error falls with the number of masked positions, for both targets.",
     "3": "With enough samples the squared error is what asymptotics say.",
     "4": "Masking more does not always improve strictly.",
-    "5": "The effect of masking more is one of drawing a single mask for each sample.",
+    "5": "The effect of masking more is one of drawing a single mask of k positions for each sample.",
     "6": "At the truth the second derivatives of the loss are the covariance of its scores.",
     "7": "Masking more is better, in every direction.",
     "8": "The error is at most the Poincaré constant of the block dynamics with the same masks times that of the MLE.",
@@ -51,8 +51,9 @@ STATEMENTS = {
     "35": "Tokens of one word look at the same of the source.",
     "36": "Parallel decoding takes a third of the passes of the decoder, or fewer.",
     "37": "Where all translations are in the data, the best guess of each position by itself is never valid.",
-    "38": "The constant of approximate tensorisation is near the Poincaré constant.",
+    "38": "A search for the constant of approximate tensorisation, a lower bound, finds the Poincaré constant.",
     "39": "Pseudolikelihood of Ising models is convex.",
+    "40": "The faster block dynamics mix on the data, the better do the same masks train a small masked Transformer.",
 }
 
 
@@ -63,6 +64,7 @@ def judge(context: Results) -> pl.DataFrame:
     for claim, parts in theory.PARTS.items():
         gates += evidence.part_gates(checks, claim, parts)
     gates += tables.gates(context)
+    gates += learning.gates(context)
     gates += translation.gates(context)
     gates.sort(key=lambda gate: int(gate.claim))
     return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)
