@@ -10,15 +10,17 @@ import jinja2
 import pandera.polars as pa
 import polars as pl
 
+from pipeline import access
 from pipeline.engine import graph
 from pipeline.params import Params
 from pipeline.report import catalogue, contents, index, results, sources, wording
 from pipeline.report.catalogue import Artifact
-from pipeline.report.files import Files, identity
+from pipeline.report.files import Files, identity, read_table
 from pipeline.report.lineage import Lineage
-from pipeline.store import paths, tables
+from pipeline.store import paths
 
 TEMPLATES = Path(__file__).parent
+CSV_BYTES = 1_000_000  # of a larger table the site has Parquet alone
 
 
 class Site:
@@ -43,7 +45,8 @@ class Site:
         self.accepted = [e for stage, files in code.items() for e in graph.standing(edits, stage, files)]
         self.superseded = len(edits) - len(self.accepted)
         self.identity = identity(params, self.files)
-        self._tables = tables.Opened()
+        self._csv: dict[str, bytes | None] = {}
+        self._tables: dict[Path, pl.DataFrame] = {}
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(TEMPLATES),
             autoescape=True,
@@ -112,11 +115,26 @@ class Site:
         """Return the errata of all studies."""
         return [erratum for study in self.studies.values() for erratum in study.errata]
 
+    def csv(self, artifact: Artifact) -> bytes | None:
+        """Return a table as CSV for the site; None of one that would be larger than `CSV_BYTES`, or is not here."""
+        if artifact.page not in self._csv:
+            content = None
+            if artifact.download and not self.lacks(artifact):
+                content = access.to_csv(pl.read_parquet(artifact.paths[0])).encode()
+            self._csv[artifact.page] = content if content is not None and len(content) <= CSV_BYTES else None
+        return self._csv[artifact.page]
+
     def table(self, artifact: Artifact) -> tuple[pl.DataFrame, type[pa.DataFrameModel]]:
         """Return a result table of one experiment and its schema."""
         schema = importlib.import_module(f"schemas.{artifact.job.study}.tables").SCHEMAS[artifact.name]
         path = paths.table_path(artifact.job.study, artifact.job.id, artifact.name)
-        return self._tables.read(path, schema), schema
+        if path not in self._tables:
+            self._tables[path] = self.read(path, schema)
+        return self._tables[path], schema
+
+    def read(self, path: Path, schema: type[pa.DataFrameModel]) -> pl.DataFrame:
+        """Return the table at ``path``; raises SandglassError as `pipeline.report.files.read_table` does."""
+        return read_table(path, schema, pulled=self.from_store)
 
 
 def _root(page: str) -> str:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import io
+import hashlib
 import os
 import shutil
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
-import polars as pl
-
-from pipeline import access
 from pipeline.engine import graph
 from pipeline.kit import charts
 from pipeline.params import Params
-from pipeline.report import cards, catalogue, figures, search
+from pipeline.report import cards, catalogue, figures, forest, results, search
+from pipeline.report.findings import BLOCKS
 from pipeline.report.shared import TEMPLATES, Site
 from pipeline.report.study import StudyText
 from pipeline.store.paths import DATA, REPORT
@@ -72,15 +71,21 @@ def _write(site: Site, out: Callable[[str], Path]) -> int:
     pages = _pages(site)
     for page, text in pages.items():
         out(page).write_text(text, encoding="utf-8")
-    for name, content in _assets(site).items():
+    for name, content in _assets(site, pages).items():
         out(name).write_bytes(content)
     return len(pages)
 
 
 def _pages(site: Site) -> dict[str, str]:
-    findings = {each.id: StudyText(site, each, "index.html").finding() for each in site.studies.values()}
+    said = {
+        each.id: [StudyText(site, each, "index.html").finding(block) for block in BLOCKS]
+        for each in site.studies.values()
+    }
+    published = forest.draw(site.studies.values())
     pages = {
-        name: site.render(f"{name}.j2", name, findings=findings)
+        name: site.render(
+            f"{name}.j2", name, said=said, published=published, forest=forest, kinds=results.ERRATUM_KINDS
+        )
         for name in ("index.html", "theory.html", "errata.html", catalogue.INDEX)
     }
     for study in site.studies.values():
@@ -94,15 +99,35 @@ def _pages(site: Site) -> dict[str, str]:
     return pages
 
 
-def _assets(site: Site) -> dict[str, bytes]:
+def _assets(site: Site, pages: dict[str, str]) -> dict[str, bytes]:
     files = {name: (TEMPLATES / name).read_bytes() for name in COPIED}
-    files[VEGA] = charts.script_bundle().encode()
-    files[search.SCRIPT] = search.script(site).encode()
+    files[VEGA] = _vega()
+    files[search.SCRIPT] = search.script(site, pages).encode()
     for artifact in site.artifacts:
         if artifact.download and not site.lacks(artifact):
-            content = artifact.paths[0].read_bytes()
-            files[f"{artifact.download}.parquet"] = content
-            files[f"{artifact.download}.csv"] = access.to_csv(pl.read_parquet(io.BytesIO(content))).encode()
+            files[f"{artifact.download}.parquet"] = artifact.paths[0].read_bytes()
+            if (text := site.csv(artifact)) is not None:
+                files[f"{artifact.download}.csv"] = text
         if artifact.kind == "figure" and not site.lacks(artifact):
             files |= figures.files(site.studies[artifact.job.study], artifact.name)
     return files
+
+
+def _vega() -> bytes:
+    """Return the script that draws, bundled once in this work tree for each version of the renderer: it takes a second.
+
+    What is kept begins with its md5, so that a script that was cut off or spoilt is bundled again.
+    """
+    kept = graph.STATE / f"vega-{version('vl-convert-python')}.js"
+    digest, _, content = kept.read_bytes().partition(b"\n") if kept.is_file() else (b"", b"", b"")
+    if digest != _md5(content):
+        content = charts.script_bundle().encode()
+        kept.parent.mkdir(exist_ok=True)
+        temporary = kept.with_name(f"{kept.name}.{os.getpid()}.tmp")
+        temporary.write_bytes(_md5(content) + b"\n" + content)
+        temporary.replace(kept)
+    return content
+
+
+def _md5(content: bytes) -> bytes:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest().encode()

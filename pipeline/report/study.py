@@ -29,6 +29,7 @@ DEFAULT = Path(__file__).parent / "study.md.j2"
 INDEX = "Every item of the study: what it is, where its result lies, and the code that makes it."
 ROWS = 20  # of a table, unless the text says how many
 NOT_TOLD = "(not told at this scale)"  # in place of a phrase, where a gate has no verdict
+UNDECIDED_HERE = "(undecided at this scale)"
 
 Draw = Callable[[list[str]], Markup]
 
@@ -206,18 +207,17 @@ class StudyText:
         interval = "" if row["lo"] is None or row["hi"] is None else f" ({self.interval(claim, gate)})"
         return self.value(claim, gate) + interval
 
-    def says(
-        self, claim: str, gate: str, holds: str, fails: str, open: str = "(undecided at this scale)", untested: str = ""
-    ) -> str:
+    def says(self, claim: str, gate: str, holds: str, fails: str, open: str = "", untested: str = "") -> str:
         """Show the phrase that a gate's verdict chooses: ``holds``, ``fails`` or, where it is undecided, ``open``.
 
-        Where the scale cannot test the gate, or has no such gate, it says ``untested``, or so instead.
+        Where the scale cannot test the gate, or has no such gate, it says ``untested``, without that the same as where
+        it is undecided, and without either that it is not told.
         Raises SandglassError for an unknown claim.
         """
         row = self._gate_row(claim, gate)
         if row is None or row["verdict"] in UNTESTED:
-            return untested or NOT_TOLD
-        return {HOLDS: holds, FAILS: fails}.get(row["verdict"], open)
+            return untested or open or NOT_TOLD
+        return {HOLDS: holds, FAILS: fails}.get(row["verdict"], open or UNDECIDED_HERE)
 
     def _gate_row(self, claim: str, gate: str) -> Row | None:
         """Return the row of a gate, None where this scale has none of that name, or where claims are not here."""

@@ -1,4 +1,4 @@
-"""The commands of README.md and docs/, run as they are printed, on the real studies: where they train at scale smoke."""
+"""The commands of README.md and docs/, run as printed, on the real studies: where they train at scale smoke."""
 
 from __future__ import annotations
 

@@ -144,7 +144,10 @@ def test_an_edit_of_one_function_changes_only_pages_that_tell_of_it(toy: Workspa
 
 def test_the_search_knows_every_claim_figure_and_artifact(site: Path) -> None:
     text = (site / "search.js").read_text()
-    items = json.loads(text.removeprefix("sandglass.items(").removesuffix(");\n"))
+    found = json.loads(text.removeprefix("sandglass.items(").removesuffix(");\n"))
+    about = [item for item in found if item["kind"] in ("study", "section", "word")]
+    assert about[0]["address"] == "study/toy.html" and {item["kind"] for item in about} == {"study", "section", "word"}
+    items = [item for item in found if item not in about]
     assert [(item["kind"], item["address"]) for item in items[:3]] == [
         ("claim", "study/toy.html#claim-1"),
         ("figure", "study/toy.html#figure-means"),
@@ -279,7 +282,7 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
     errata = (site / "errata.html").read_text()
     section = errata[errata.index("<section") :]
     assert section.index("x = x + 1") < section.index("What holds") < section.index(">x = x</p>")
-    assert errata.index("one too many") < errata.index("<section")  # and in the table above
+    assert errata.index('id="kind-misprint"') < errata.index("<section")  # without words of its own
     assert "artifact/theory-toy-identity.html" in errata
     study = (site / "study/toy.html").read_text()
     # Every set that tests a gate is shown with it; one that does not has a page of its own alone.
