@@ -55,7 +55,13 @@ def learning(context: Results) -> Figure:
     names = [scheme for scheme in LOOKS if scheme in data["scheme"].unique().to_list()]
     colours, shapes = zip(*(LOOKS[scheme] for scheme in names), strict=True)
     y = logarithmic([*data["low"], *data["high"]], "2 n times the divergence", format="~g")
-    colour = alt.Color("scheme:N", title=None, sort=names, scale=alt.Scale(domain=names, range=list(colours)))
+    colour = alt.Color(
+        "scheme:N",
+        title=None,
+        sort=names,
+        scale=alt.Scale(domain=names, range=list(colours)),
+        legend=alt.Legend(symbolOpacity=1),
+    )
     shape = alt.Shape("scheme:N", title=None, sort=names, scale=alt.Scale(domain=names, range=list(shapes)))
     parts = []
     for panel in PANELS.values():
@@ -81,7 +87,7 @@ def learning(context: Results) -> Figure:
     asked = [EXPECTED[SEEN], FOLLOWS[CONSTANT, ONLY_PAIRS], FOLLOWS[OVER_MODES, ONLY_PAIRS]]
     ratio, constant, modes = comparisons.read(context, asked)["value"].to_list()
     title = alt.TitleParams(
-        f"Masked Transformers err {number(ratio, 2)} times as much as the modes of block dynamics say",
+        f"Where contexts are seen, masked Transformers err {number(ratio, 2)} times as much as modes say",
         subtitle=[
             f"Correlation within laws over sets of pairs: with C {number(constant, 2)}, "
             f"with the sum over all modes {number(modes, 2)}; {n:,} states, one mask for each",
