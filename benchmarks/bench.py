@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
+import math
 import os
 import platform
 import shutil
@@ -34,7 +36,7 @@ import scale  # noqa: E402
 
 from pipeline import params  # noqa: E402
 from pipeline.kit.streams import stream  # noqa: E402
-from pipeline.languages import dyck, exponential_families  # noqa: E402
+from pipeline.languages import dyck, exponential_families, ising  # noqa: E402
 from pipeline.models.llama import decoder as llama  # noqa: E402
 from pipeline.models.llama import decoding as llama_decoding  # noqa: E402
 from pipeline.models.llama.verifiers import Trained  # noqa: E402
@@ -44,6 +46,7 @@ from pipeline.studies.dyck.exact import pruning  # noqa: E402
 from pipeline.studies.flipflop import datasets as flipflop_datasets  # noqa: E402
 from pipeline.studies.flipflop import runs as flipflop_runs  # noqa: E402
 from pipeline.studies.nce.exact import exponential_family as log_ratio  # noqa: E402
+from pipeline.studies.parallel.exact import chains, simulate  # noqa: E402
 from pipeline.training import core, ensemble, jobs  # noqa: E402
 from pipeline.training.fresh import TOGETHER  # noqa: E402
 
@@ -562,6 +565,119 @@ def _paths(what: str, moves: int, seconds: dict[str, float]) -> Row:
     return Row(f"paths {what}, paths x steps/s", f"{ours / 1e3:.1f} k", f"{plain / 1e3:.1f} k", ours / plain, None)
 
 
+# --- sampling by block dynamics ------------------------------------------------------------------------------
+
+SPINS, CLIQUE, FIELD, COUPLING, MASKED, BUDGET = 10, 4, 5.0, 2.0, 4, 1000  # of Figure 4.3, parallel
+RUNS = 1000  # of a sampler, side by side
+
+
+def plain_gibbs(theta: np.ndarray, rng: np.random.Generator) -> Callable[[int], int]:
+    """Return a step of k-Gibbs on one state, a number, as it is said: a mask, the weights of all that fits, a draw."""
+    J, h = ising.couplings(theta, SPINS)
+    states = ising.states(SPINS).tolist()
+
+    def weight(state: int) -> float:
+        x = states[state]
+        energy = sum(h[i] * x[i] for i in range(SPINS))
+        energy += sum(J[i, j] * x[i] * x[j] for i in range(SPINS) for j in range(i + 1, SPINS))
+        return math.exp(energy)
+
+    weights = [weight(state) for state in range(2**SPINS)]
+
+    def step(state: int) -> int:
+        chosen = rng.choice(SPINS, MASKED, replace=False)
+        free = [1 << (SPINS - 1 - int(i)) for i in chosen]
+        rest = state & ~sum(free)
+        fits = [rest + sum(bits) for bits in itertools.product(*((0, bit) for bit in free))]
+        at, place = rng.random() * sum(weights[each] for each in fits), 0
+        while place < len(fits) - 1 and at >= weights[fits[place]]:
+            at -= weights[fits[place]]
+            place += 1
+        return fits[place]
+
+    return step
+
+
+def plain_oracle(k: int) -> float:
+    """Return E[min(T, budget)] of k-Gibbs by sums over counts, entry by entry and step by step."""
+    c, logs = CLIQUE, []
+    for u in range(CLIQUE + 1):
+        m = 2 * u - c
+        logs.append(FIELD * m + COUPLING * (m * m - c) / 2)
+    P = [[0.0] * (c + 1) for _ in range(c + 1)]
+    for u, m in itertools.product(range(c + 1), range(min(c, k) + 1)):
+        if k - m > SPINS - c:
+            continue
+        chance = math.comb(c, m) * math.comb(SPINS - c, k - m) / math.comb(SPINS, k)
+        for a in range(max(0, m - (c - u)), min(u, m) + 1):
+            share = math.comb(u, a) * math.comb(c - u, m - a) / math.comb(c, m)
+            weights = [math.comb(m, b) * math.exp(logs[u - a + b]) for b in range(m + 1)]
+            for b in range(m + 1):
+                P[u][u - a + b] += chance * share * weights[b] / sum(weights)
+    at, total = [1.0] + [0.0] * (c - 1), 0.0
+    for _ in range(BUDGET):
+        total += sum(at)
+        at = [sum(at[u] * P[u][v] for u in range(c)) for v in range(c)]
+    return total
+
+
+def block_dynamics() -> list[Row]:
+    """Measure steps per second of k-Gibbs, many runs at once against one by one, and of the oracle of hitting times.
+
+    Both samplers are compared with the exact mean before they are timed, and both oracles with each other.
+    """
+    theta = ising.clique(SPINS, CLIQUE, COUPLING, FIELD)
+    target = ising.mask_of(SPINS, tuple(range(CLIQUE)))
+    sampler, rng = simulate.Gibbs(theta, SPINS, MASKED), stream(0, "bench", "gibbs")
+    step = plain_gibbs(theta, rng)
+
+    def oracle(k: int) -> float:
+        P = chains.lumped_gibbs(SPINS, CLIQUE, k, COUPLING, FIELD)
+        return chains.censored_moments(chains.survival(P, 0, CLIQUE, BUDGET))[0]
+
+    def ours(steps: int) -> int:
+        at = simulate.all_minus(rng, SPINS, CLIQUE, RUNS)
+        for _ in range(steps):
+            at = sampler.step(rng, at)
+        return RUNS * steps
+
+    def plain(steps: int) -> int:
+        at = 0
+        for _ in range(steps):
+            at = step(at)
+        return steps
+
+    def arrival() -> int:
+        at, steps = 0, 0
+        while at & target != target:
+            at, steps = step(at), steps + 1
+        return steps
+
+    mean = oracle(MASKED)
+    times, _ = simulate.hitting(rng, sampler, simulate.all_minus(rng, SPINS, CLIQUE, RUNS), target, BUDGET)
+    for found in (times, np.array([arrival() for _ in range(200)])):
+        assert abs(found.mean() - mean) < 5 * found.std() / math.sqrt(len(found)), (found.mean(), mean)
+    sizes = range(1, SPINS + 1)
+    assert all(math.isclose(oracle(k), plain_oracle(k), rel_tol=1e-9) for k in sizes)
+    found_ = rates({"ours": lambda _: ours(50), "plain": lambda _: plain(2000)}, 5)
+    fast, slow = found_["ours"], found_["plain"]
+    what = f"k-Gibbs, {SPINS} spins, k = {MASKED}, {RUNS} runs against one, steps/s"
+    rows = [Row(what, f"{fast / 1e6:.2f} M", f"{slow / 1e3:.1f} k", fast / slow, None)]
+
+    def of_all(measure: Callable[[int], float]) -> Callable[[int], int]:
+        def run(_: int) -> int:
+            for k in sizes:
+                measure(k)
+            return len(sizes)
+
+        return run
+
+    found_ = rates({"ours": of_all(oracle), "plain": of_all(plain_oracle)}, 5)
+    fast, slow = found_["ours"], found_["plain"]
+    what = f"exact hitting times within {BUDGET} steps, clique of {CLIQUE}, all k, values/s"
+    return [*rows, Row(what, f"{fast:.0f}", f"{slow:.0f}", fast / slow, None)]
+
+
 def end_to_end(folder: Path) -> list[Row]:
     """Measure seconds and memory from an empty work tree to the report, at scale quick, with all cores."""
     tree = folder / "tree"
@@ -615,7 +731,7 @@ def main(
         rows = sampling() + training(Path(folder)) + fresh(Path(folder))
         rows += fresh(Path(folder), "paper", SMALL_BATCHES) + evaluation()
         rows += prune_parent(n=24, layers=2)
-        rows += sampled() + population() + decoding()
+        rows += sampled() + population() + decoding() + block_dynamics()
         if quick:
             rows += end_to_end(Path(folder))
     text = render(rows) + "\n" + ENGINES + "\n\n" + scale.table(scale.measure()) + "\n"

@@ -7,11 +7,15 @@ import polars as pl
 from pandera.api.polars.types import PolarsData
 
 from schemas.comparisons import Comparisons
+from schemas.parallel import translation
+from schemas.parallel.datasets import FAMILIES
 from schemas.results import Result
 
 FULL, J_ONLY, ALLMASK = VARIANTS = ["full", "J_only", "allmask"]
 DESCENT, NEWTON = OPTIMISERS = ["gd", "newton"]
 GIBBS, INDEPENDENT = SAMPLERS = ["kgibbs", "indep"]
+MARGINALS = "marginals"
+DECODERS = [MARGINALS, INDEPENDENT]
 REACH, STUCK, SEPARATION = PROPOSITIONS = ["reach", "stuck", "separation"]
 # Sets of masks of EXP-6: of two pairs, (1, 2) and (3, 4), coupled strongly within
 SINGLES, MISALIGNED, PAIRS, ALIGNED, ALL = SCHEMES = [
@@ -21,7 +25,85 @@ SINGLES, MISALIGNED, PAIRS, ALIGNED, ALL = SCHEMES = [
     "aligned pairs",
     "all",
 ]
+CROSSED = "crossed pairs"  # (1, 4) and (2, 3): of two coupled pairs the mirror image of the misaligned ones
+ZERO, UNIFORM_CLIQUE, UNIFORM_ALL, EXPLICIT = FIELD_RULES = ["zero", "uniform_clique", "uniform_all", "explicit"]
+PRODUCT_KERNEL, DETERMINISTIC = KERNELS = ["product", "deterministic"]
 COUPLED, PRODUCT = FINITE = ["coupled", "product"]
+
+
+class Law(Result):
+    """A law that other tables name, as an Ising model."""
+
+    dist_id: pl.String = pa.Field(
+        unique=True, description="flat, modes, clique-J, pairs-J, random-sigma-draw, drawn-sigma-draw, fig43-J"
+    )
+    N: pl.Int32 = pa.Field(ge=2, le=100, description="spins of the model")
+    c: pl.Int32 = pa.Field(ge=0, description="spins of the clique, the first ones; 0 for a law without one")
+    J: pl.Float64 = pa.Field(description="coupling; of two pairs, that within; of random models, sigma")
+    h_rule: pl.String = pa.Field(isin=FIELD_RULES, description="fields: none, one on the clique, one on all, any")
+    theta: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float64}, description="couplings of pairs, then fields")
+    asm415: pl.Boolean = pa.Field(description="Assumption 4.1.5 holds")
+    h_G: pl.Float64 = pa.Field(description="sum of the clique's fields")
+    J0: pl.Float64 = pa.Field(description="J less the sum of the absolute fields")
+    h_l1: pl.Float64 = pa.Field(ge=0, description="sum of the absolute fields")
+
+
+class StateProbability(Result):
+    """The probability of every state of a law of ten spins at most."""
+
+    dist_id: pl.String = pa.Field(description="as in par_dist")
+    state: pl.Int32 = pa.Field(ge=0, description="a bit for each spin, the first the most significant, +1 as 1")
+    prob: pl.Float64 = pa.Field(gt=0, le=1, description="probability of the state")
+
+    class Config:
+        """One row per law and state."""
+
+        unique = ["dist_id", "state"]
+
+    @pa.dataframe_check(name="the probabilities of a law sum to 1")
+    def sums(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select((pl.col("prob").sum().over("dist_id") - 1).abs() <= 1e-12)
+
+
+class MaskScheme(Result):
+    """The masks of a set with their probabilities, which may depend on the state."""
+
+    scheme_id: pl.String = pa.Field(description="set of masks, as in par_asymp; of ten spins k and a number, of 10")
+    N: pl.Int32 = pa.Field(ge=2, description="spins of the model")
+    mask: pl.Int32 = pa.Field(ge=1, description="a bit for each position, the first the most significant")
+    weight: pl.Float64 = pa.Field(gt=0, le=1, description="probability of the mask, given the state if adaptive")
+    adaptive: pl.Boolean = pa.Field(description="the probability depends on the state")
+    state: pl.Int32 = pa.Field(ge=0, nullable=True, description="of adaptive sets")
+
+    class Config:
+        """One row per set and mask, and state."""
+
+        unique = ["scheme_id", "mask", "state"]
+
+    @pa.dataframe_check(name="masks cover all positions, and their probabilities sum to 1")
+    def sums(cls, data: PolarsData) -> pl.LazyFrame:
+        group = ("scheme_id", "state")
+        total = pl.col("weight").sum().over(group)
+        cover = pl.col("mask").bitwise_or().over("scheme_id") == 2 ** pl.col("N") - 1
+        return data.lazyframe.select(((total - 1).abs() <= 1e-12) & cover)
+
+
+class Kernel(Result):
+    """A constructed parallel decoder beside the kernel or map that it is to be (chapter 5.13)."""
+
+    N: pl.Int32 = pa.Field(ge=1, description="positions")
+    vocab: pl.Int32 = pa.Field(ge=2, description="tokens")
+    kind: pl.String = pa.Field(isin=KERNELS, description="a random product kernel, or a random map of sequences")
+    d_model: pl.Int32 = pa.Field(ge=1, description="width")
+    ffn: pl.Int32 = pa.Field(ge=1, description="feed-forward width of the second block")
+    max_err: pl.Float64 = pa.Field(ge=0, description="largest difference of a probability; of maps, share of errors")
+    states_ok: pl.Int32 = pa.Field(ge=0, description="sequences that are right: within 1e-12, or after all steps")
+    steps: pl.Int32 = pa.Field(ge=1, description="steps that are composed")
+
+    class Config:
+        """One row per shape and kind."""
+
+        unique = ["N", "vocab", "kind"]
 
 
 class Asymptotics(Result):
@@ -110,6 +192,7 @@ class Cell(Result):
 class HitExact(Result):
     """Steps to R_1 by the lumped chain."""
 
+    dist_id: pl.String = pa.Field(description="law: fig43-J")
     sampler: pl.String = pa.Field(isin=SAMPLERS, description="kgibbs: k-Gibbs; indep: independent parallel sampling")
     k: pl.Int32 = pa.Field(ge=0, description="masked positions; 0 for independent parallel sampling")
     J: pl.Float64 = pa.Field(description="coupling of all pairs of the clique")
@@ -131,6 +214,7 @@ class HitExact(Result):
 class HitSim(Result):
     """Steps to R_1 of the runs that the figure shows."""
 
+    dist_id: pl.String = pa.Field(description="law: fig43-J")
     sampler: pl.String = pa.Field(isin=SAMPLERS, description="kgibbs: k-Gibbs; indep: independent parallel sampling")
     k: pl.Int32 = pa.Field(ge=0, description="masked positions; 0 for independent parallel sampling")
     J: pl.Float64 = pa.Field(description="coupling of all pairs of the clique")
@@ -218,11 +302,40 @@ class Correlation(Result):
     indep_kl: pl.Float64 = pa.Field(ge=-1e-12, description="mean divergence from independent parallel sampling's row")
     modes: pl.Float64 = pa.Field(ge=0, le=1, description="mass of both modes under the target")
     modes_prod: pl.Float64 = pa.Field(ge=0, le=1, description="mass of both under the product of its marginals")
+    lost: pl.Float64 = pa.Field(
+        ge=0,
+        le=1,
+        nullable=True,
+        description="of k = N: distance of the law from that of four passes of independent parallel sampling; exact",
+    )
 
     class Config:
         """One row per law and k."""
 
         unique = ["dist_id", "k"]
+
+
+class Decoding(Result):
+    """What decoding in parallel makes of a target, exactly: the best product law, or passes from random states."""
+
+    dist_id: pl.String = pa.Field(description="target: clique-J, four spins without fields")
+    J: pl.Float64 = pa.Field(description="coupling of all pairs")
+    tc_nats: pl.Float64 = pa.Field(ge=-1e-12, description="total correlation of the target")
+    decoder: pl.String = pa.Field(
+        isin=DECODERS,
+        description="marginals: the product of the target's; indep: independent parallel sampling from uniform states",
+    )
+    T: pl.Int32 = pa.Field(ge=1, description="passes")
+    kl: pl.Float64 = pa.Field(ge=-1e-12, description="divergence of what is decoded from the target, nats")
+    tv: pl.Float64 = pa.Field(ge=0, le=1, description="total variation between both")
+    modes_lost: pl.Float64 = pa.Field(
+        ge=-1, le=1, description="mass of both modes under the target, less that under what is decoded"
+    )
+
+    class Config:
+        """One row per target, decoder and number of passes."""
+
+        unique = ["dist_id", "decoder", "T"]
 
 
 class FiniteSample(Result):
@@ -260,7 +373,66 @@ class FiniteSample(Result):
         unique = ["family", "n", "m", "rep"]
 
 
-SCHEMAS = {
+class SchemeModel(Result):
+    """A masked Transformer, trained on one sample of a law under one set of masks."""
+
+    law: pl.String = pa.Field(description="id: pairs-J of two coupled pairs, drawn-sigma-draw of random models")
+    scheme: pl.String = pa.Field(description="set of masks, each equally likely")
+    k: pl.Int32 = pa.Field(ge=1, le=4, description="masked positions")
+    n: pl.Int32 = pa.Field(ge=1, description="states of the sample, each with one mask")
+    repetition: pl.Int32 = pa.Field(ge=0, description="of sample and initial weights, from 0")
+    kl: pl.Float64 = pa.Field(
+        ge=-1e-12,
+        description="divergence of the stationary law of block dynamics with the model's conditional laws from the "
+        "true law, nats",
+    )
+    kl_conditional: pl.Float64 = pa.Field(
+        ge=-1e-12, description="mean divergence of the model's conditional laws from the true ones, nats"
+    )
+    kl_untrained: pl.Float64 = pa.Field(ge=-1e-12, description="as kl, of the same model before training")
+    slow: pl.Float64 = pa.Field(
+        ge=0, description="n times the squared error of the mean of the slowest mode, which has variance 1"
+    )
+
+    class Config:
+        """One row per model."""
+
+        unique = ["law", "scheme", "n", "repetition"]
+
+
+class SchemeCell(Result):
+    """What is exact of a law under a set of masks, and the mean errors of the Transformers that learned from it."""
+
+    law: pl.String = pa.Field(description="id: pairs-J of two coupled pairs, drawn-sigma-draw of random models")
+    family: pl.String = pa.Field(isin=FAMILIES, description="two coupled pairs (PAR-D7) or random models (PAR-D6)")
+    strength: pl.Float64 = pa.Field(ge=0, description="coupling within pairs; of random models, sigma")
+    scheme: pl.String = pa.Field(description="set of masks, each equally likely")
+    k: pl.Int32 = pa.Field(ge=1, le=4, description="masked positions")
+    n: pl.Int32 = pa.Field(ge=1, description="states of a sample")
+    predicted: pl.Int32 = pa.Field(ge=1, description="positions that are predicted in a sample, k n")
+    C: pl.Float64 = pa.Field(ge=1 - 1e-9, description="Poincare constant of the block dynamics with the same masks")
+    modes: pl.Float64 = pa.Field(
+        gt=0, description="sum of 1/(1 - lambda) over all modes of the block dynamics: 2 n times the expected kl"
+    )
+    tr_gamma: pl.Float64 = pa.Field(gt=0, description="trace of the asymptotic covariance of the Ising model's fit")
+    tr_ratio: pl.Float64 = pa.Field(gt=0, description="trace of Gamma I: 2 n times the expected kl of the Ising model")
+    rarest: pl.Float64 = pa.Field(gt=0, description="expected count of the rarest mask with what it leaves")
+    models: pl.Int32 = pa.Field(ge=1, description="trained models")
+    scaled_kl: pl.Float64 = pa.Field(ge=0, description="mean of 2 n kl over models")
+    scaled_se: pl.Float64 = pa.Field(ge=0, description="its standard error")
+    slow: pl.Float64 = pa.Field(ge=0, description="mean of slow over models; C is expected")
+
+    class Config:
+        """One row per law, set of masks and sample size."""
+
+        unique = ["law", "scheme", "n"]
+
+
+SCHEMAS = translation.SCHEMAS | {
+    "par_dist": Law,
+    "par_state_prob": StateProbability,
+    "par_mask_scheme": MaskScheme,
+    "par_kernel": Kernel,
     "par_asymp": Asymptotics,
     "par_mple_fit": Fit,
     "par_mple_cell": Cell,
@@ -269,6 +441,9 @@ SCHEMAS = {
     "par_hit_cell": HitCell,
     "par_prop_cell": Proposition,
     "par_tc": Correlation,
+    "par_decoding": Decoding,
     "par_finite_sample": FiniteSample,
+    "par_scheme_model": SchemeModel,
+    "par_scheme": SchemeCell,
     "comparisons": Comparisons,
 }

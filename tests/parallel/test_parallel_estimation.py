@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from workspace import load_study
 
 from pipeline.kit.streams import stream
 from pipeline.languages import ising
-from pipeline.studies.parallel.analysis import design
 from pipeline.studies.parallel.exact import chains, estimation, fits
+from pipeline.studies.parallel.exact import schemes as designs
+from schemas.parallel.tables import SCHEMES
 
 SEED = 20251127
+BLOCKS = load_study("parallel").experiments["parallel-design"].masks
 TRACES = {  # chapter, EXP-1/2: J, columns that are fitted, trace of Gamma for k = 1 to 4
     (0.05, None): (28.2609, 15.3355, 11.4463, 10.1116),
     (0.3, None): (43.7325, 23.4621, 17.8210, 16.3272),
@@ -228,10 +231,10 @@ def test_errors_are_what_asymptotics_say(J: float) -> None:
 
 def test_sets_of_masks_are_those_of_the_chapter() -> None:
     """EXP-6 at J_in = 1: trace, C and worst direction of five sets of masks."""
-    p, phi = ising.law(design.two_pairs(1.0, 0.05), 4), ising.statistics(4)
+    p, phi = ising.law(designs.two_pairs(1.0, 0.05), 4), ising.statistics(4)
     fisher = estimation.information(p, phi, estimation.uniform(4, 4))
     traces, constants = [], []
-    for scheme in design.schemes().values():
+    for scheme in (designs.scheme(BLOCKS[name]) for name in SCHEMES):
         gamma = np.linalg.inv(estimation.information(p, phi, scheme))
         traces.append(np.trace(gamma))
         constants.append(1 / chains.gap(chains.block_dynamics(p, scheme), p))

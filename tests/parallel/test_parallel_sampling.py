@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from scipy import linalg
+from workspace import load_study
 
 from pipeline.kit.streams import stream
 from pipeline.languages import ising
 from pipeline.studies.parallel import constructions
 from pipeline.studies.parallel.exact import chains, entropy, estimation, finite, propositions, simulate
 from pipeline.studies.parallel.exact.propositions import Clique
+from pipeline.studies.parallel.params import PropositionsExperiment
 
 SEED = 20251127
 COUPLINGS = (1, 2, 3, 4, 5, 6, 8)
@@ -225,6 +228,14 @@ def test_modes_and_the_boundary_case() -> None:
 def test_propositions_refuse_what_they_do_not_speak_of() -> None:
     with pytest.raises(ValueError, match="expected 1 < c <= N"):
         Clique(4, 3, 0.5, 0.5)
+    with pytest.raises(ValueError, match=r"h_G > 0 \(Assumption 4.1.5\)"):
+        Clique(3, 3, 0.5, -0.5)
+    cells = load_study("parallel").experiments["parallel-propositions"].model_dump()
+    for name, wrong in (("reach_J0", [0.0]), ("reach_h_G", [-0.1]), ("stuck_J0", [-1.0]), ("stuck_h_G", 0.0)):
+        with pytest.raises(
+            ValidationError, match=r"not above 0: Propositions 4\.1\.4 and 4\.1\.5 need Assumption 4\.1\.5"
+        ):
+            PropositionsExperiment(**(cells | {name: wrong}))
     with pytest.raises(ValueError, match="needs k >= c"):
         propositions.reach_steps(Clique(4, 6, 0.5, 0.5), 3, 0.1)
     with pytest.raises(ValueError, match="must both lie between 1 and N"):

@@ -65,6 +65,12 @@ def test_paths_in_a_batch_are_the_paths_of_the_plain_loop(bench: ModuleType) -> 
         assert row.what.endswith("paths x steps/s") and row.ratio > 0
 
 
+def test_samplers_and_hitting_times_are_those_of_plain_loops(bench: ModuleType) -> None:
+    """The function compares what it times before it times it."""
+    steps, times = bench.block_dynamics()
+    assert steps.what.endswith("steps/s") and times.what.endswith("values/s") and steps.ratio > 0 < times.ratio
+
+
 def test_perturbed_weights_differ_in_their_last_bits(tmp_path: Path, bench: ModuleType) -> None:
     rounding = load("rounding", ROOT / "benchmarks" / "rounding.py")
     file = tmp_path / rounding.JOBS

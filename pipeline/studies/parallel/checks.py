@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from pipeline.kit.theory_rows import Rows, of
 from pipeline.studies.parallel.names import SOURCE
+
+__all__ = ["corrected", "near", "of", "printed", "row", "zero"]
+
+_ROWS = Rows(SOURCE, "parallel")
+row, zero, near, printed, corrected = _ROWS.row, _ROWS.zero, _ROWS.near, _ROWS.printed, _ROWS.corrected
 
 # Parts of claims that theory checks decide, and gates count (`claims.theory`)
 EQUALITY, UNBIASED = "second derivatives and scores", "the truth is stationary"
@@ -28,47 +31,4 @@ DECODER, MAPS = "product kernels", "deterministic maps"
 CORRELATION, SCAN = "total correlation", "random scan"
 STATIONARY, LUMPED = "stationary law", "lumped chains"
 CONVEX = "second derivatives"
-FINITE = "the terms of the bound"
-
-
-def row(
-    check: str, statement: str, size: str, measured: float, comparison: str, bound: float, source: str, **more: Any
-) -> dict[str, Any]:
-    """Return a row; ``source`` is a place of the thesis, ``more`` claim and part, erratum and form, tolerance."""
-    return {
-        "check": check,
-        "statement": statement,
-        "size": size,
-        "measured": float(measured),
-        "comparison": comparison,
-        "bound": float(bound),
-        "source": SOURCE.format(source),
-        **more,
-    }
-
-
-def zero(check: str, statement: str, size: str, measured: float, source: str, **more: Any) -> dict[str, Any]:
-    """Return a row on a difference that must be 0 up to rounding, or on a count that must be 0."""
-    return row(check, statement, size, measured, "<=", more.pop("bound", 1e-12), source, **more)
-
-
-def near(
-    check: str, statement: str, size: str, measured: float, expected: float, tolerance: float, source: str, **more: Any
-) -> dict[str, Any]:
-    """Return a row on a number that is known."""
-    return row(check, statement, size, measured, "within", expected, source, tolerance=tolerance, **more)
-
-
-def of(claim: str, part: str) -> Mapping[str, str]:
-    """Return the fields by which a row decides a part of a claim."""
-    return {"claim": claim, "part": part}
-
-
-def printed(erratum: str) -> Mapping[str, str]:
-    """Return the fields of a row on the printed form of what is wrong."""
-    return {"erratum": f"parallel-{erratum}", "form": "printed"}
-
-
-def corrected(erratum: str) -> Mapping[str, str]:
-    """Return the fields of a row on a form that holds."""
-    return {"erratum": f"parallel-{erratum}", "form": "corrected"}
+FINITE, JOINT = "the terms of the bound", "joint from conditional"

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from pipeline.kit.comparisons import MEAN_DIFFERENCE, SHARE, Arm, Comparison, Declared
+from pipeline.kit.comparisons import MEAN, MEAN_DIFFERENCE, SHARE, Arm, Comparison, Declared
 from pipeline.kit.conditions import above, at_least
-from pipeline.studies.parallel.names import FITS, FLAT, HITTING, MASKING, MODES, SIZES
-from schemas.comparisons import SEEDS
+from pipeline.studies.parallel import translation_comparisons
+from pipeline.studies.parallel.names import FITS, FLAT, HITTING, LEARNING, MASKED, MASKING, MODES, SIZES
+from schemas.comparisons import MODELS, SEEDS
+from schemas.parallel.tables import ALIGNED, ALL, MISALIGNED, PAIRS, SINGLES
 
 DECLARED = Declared()
 SAMPLE, GROUP, RUN = "sample", "group of ten samples", "run"
@@ -97,3 +99,124 @@ REACHES = {
     )
     for masks in MASKS
 }
+
+# Beyond the source: masked Transformers. A unit is a repetition, with a sample and initial weights for each law: all
+# that is said of it is a mean, or a correlation, over laws.
+REPETITION = "repetition"
+TRAINED = tuple(MASKED.values())
+EQUAL_STATES, EQUAL_PREDICTIONS = "equal states", "equal predictions"
+ALL_LAWS, COUPLED_PAIRS = "all laws", "two coupled pairs"
+
+
+def _worse(key: str, first: str, second: str, laws: str, budget: str) -> Comparison:
+    return DECLARED(
+        Comparison(
+            f"learning-{key}",
+            f"logarithm of the Transformer's divergence from the law, mean over {laws}, {budget}",
+            MEAN_DIFFERENCE,
+            LEARNING,
+            (Arm(first, *TRAINED), Arm(second, *TRAINED)),
+            in_common=SEEDS,
+            unit=REPETITION,
+            learned=False,
+        )
+    )
+
+
+# The same number of masked positions: masking more says nothing of these
+SAME_SIZE = {
+    (MISALIGNED, ALIGNED): _worse("misaligned-aligned", MISALIGNED, ALIGNED, COUPLED_PAIRS, EQUAL_STATES),
+    (MISALIGNED, PAIRS): _worse("misaligned-pairs", MISALIGNED, PAIRS, COUPLED_PAIRS, EQUAL_STATES),
+    (PAIRS, ALIGNED): _worse("pairs-aligned", PAIRS, ALIGNED, COUPLED_PAIRS, EQUAL_STATES),
+}
+MORE = {
+    (SINGLES, PAIRS): _worse("singles-pairs", SINGLES, PAIRS, ALL_LAWS, EQUAL_STATES),
+    (PAIRS, ALL): _worse("pairs-all", PAIRS, ALL, ALL_LAWS, EQUAL_STATES),
+}
+AS_MANY = {
+    (SINGLES, PAIRS): _worse("singles-pairs-predictions", SINGLES, PAIRS, ALL_LAWS, EQUAL_PREDICTIONS),
+    (PAIRS, ALL): _worse("pairs-all-predictions", PAIRS, ALL, ALL_LAWS, EQUAL_PREDICTIONS),
+}
+# What may predict the order: logarithms, less their mean over the sets of masks of a law
+CONSTANT, OVER_MODES, TRACE, ALONE = (
+    *("Poincaré constant", "sum over all modes"),
+    *("trace of the Ising model's covariance", "constant of independent spins, N / k"),
+)
+ONLY_PAIRS, EVERY = "sets of pairs", "all sets of masks"
+FOLLOWS = {
+    (predictor, sets): DECLARED(
+        Comparison(
+            f"follows-{key}",
+            f"correlation within laws of the logarithms of divergence and {predictor}, {sets}",
+            MEAN,
+            LEARNING,
+            (Arm("", *TRAINED),),
+            unit=REPETITION,
+            learned=False,
+            span=(-1.0, 1.0),
+        )
+    )
+    for predictor, sets, key in (
+        (CONSTANT, ONLY_PAIRS, "constant-pairs"),
+        (CONSTANT, EVERY, "constant-all"),
+        (OVER_MODES, ONLY_PAIRS, "modes-pairs"),
+    )
+}
+AHEAD = {
+    (first, second, sets): DECLARED(
+        Comparison(
+            f"ahead-{key}",
+            f"correlation within laws of the logarithms of divergence and what predicts it, {sets}",
+            MEAN_DIFFERENCE,
+            LEARNING,
+            (Arm(first, *TRAINED), Arm(second, *TRAINED)),
+            in_common=MODELS,
+            unit=REPETITION,
+            learned=False,
+        )
+    )
+    for first, second, sets, key in (
+        (CONSTANT, ALONE, EVERY, "constant-alone"),
+        (CONSTANT, TRACE, ONLY_PAIRS, "constant-trace"),
+        (OVER_MODES, CONSTANT, EVERY, "modes-constant"),
+    )
+}
+# Asymptotics speak of samples in which whatever masks can leave is seen. As is usual for counts, that is asked for by
+# an expected count.
+SEEN_OFTEN = 5.0
+SHOWN = "all laws", "where each context is expected five times and more"
+WHOLE, SEEN = SHOWN
+EXPECTED, SLOWEST = (
+    {
+        cells: DECLARED(
+            Comparison(
+                f"learning-{key}-{'all' if cells == WHOLE else 'seen'}",
+                f"{measure}, mean over laws and sets of masks, {cells}",
+                MEAN,
+                LEARNING,
+                (Arm("", *TRAINED),),
+                unit=REPETITION,
+                learned=False,
+            )
+        )
+        for cells in SHOWN
+    }
+    for key, measure in (
+        ("expected", "2 n times the divergence over the sum over all modes"),
+        ("slowest", "n times the squared error along the slowest mode over the Poincaré constant"),
+    )
+)
+UNTRAINED = DECLARED(
+    Comparison(
+        "learning-untrained",
+        "divergence before training over that after it",
+        SHARE,
+        LEARNING,
+        (Arm("", *TRAINED),),
+        learned=False,
+        hits=at_least(10.0),
+        span=(0.0, 1.0),
+    )
+)
+for _each in translation_comparisons.ALL:
+    DECLARED(_each)

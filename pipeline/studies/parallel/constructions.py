@@ -132,6 +132,28 @@ def of_map(next_SxN: Ints, V: int) -> Decoder:
     return decoder(np.eye(V)[next_SxN] * log(2))
 
 
+def tried(rng: np.random.Generator, N: int, V: int, steps: int) -> tuple[Floats, np.ndarray]:
+    """Return how far the decoder of a random product kernel is from it, and where that of a random map is wrong.
+
+    The first (S,) is the largest difference of a probability in each sequence's row; the second (steps, S) is of each
+    composition, begun at each sequence.
+    """
+    every = sequences(V, N)
+    columns = rng.dirichlet(np.ones(V), (len(every), N))
+    kernel = of_product(columns)
+    width, inner = sizes(V, N)
+    assert kernel.tokens.shape[0] == width and len(kernel.blocks[1].b1) == inner
+    off: Floats = np.abs(kernel.probabilities(every).swapaxes(1, 2) - columns).max((1, 2))
+    following = every[rng.integers(len(every), size=len(every))]
+    made, at, expected = of_map(following, V), every, every
+    powers = V ** np.arange(N - 1, -1, -1)
+    wrong = np.zeros((steps, len(every)), bool)
+    for step in range(steps):
+        at, expected = made.likeliest(at), following[expected @ powers]
+        wrong[step] = (at != expected).any(1)
+    return off, wrong
+
+
 def sizes(V: int, N: int) -> tuple[int, int]:
     """Return width and feed-forward width of the construction, d = 2 V + N + 2 N V and N V^N."""
     return 2 * V + N + 2 * N * V, N * V**N

@@ -13,25 +13,30 @@ from pipeline.kit.streams import stream
 from pipeline.languages import ising
 from pipeline.languages.ising import Ints
 from pipeline.studies.parallel.comparisons import ARRIVES, MASKS, REACHES, STRONG
-from pipeline.studies.parallel.exact import chains, simulate
+from pipeline.studies.parallel.exact import chains, laws, simulate
 from schemas.parallel.tables import GIBBS, INDEPENDENT
 
 
 def analyse(context: Inputs) -> dict[str, Any]:
-    """Return tables ``par_hit_exact``, ``par_hit_sim``, ``par_hit_cell`` and ``comparisons``."""
+    """Return laws and masks as tables, ``par_hit_exact``, ``par_hit_sim``, ``par_hit_cell`` and ``comparisons``."""
     entry, found = context.entry, Measurements(context)
     exact, shown, cells = [], [], []
+    listed: list[dict[str, Any]] = []
+    states: list[dict[str, Any]] = []
     arrived: dict[str, list[np.ndarray]] = {masks: [] for masks in MASKS}
     independent: dict[float, np.ndarray] = {}
     target = ising.mask_of(entry.N, tuple(range(entry.c)))
     for J in entry.J:
-        theta = ising.clique(entry.N, entry.c, J, entry.h)
+        theta, name = ising.clique(entry.N, entry.c, J, entry.h), f"fig43-{J:g}"
+        listed.append(laws.law_row(name, theta, entry.N, entry.c, J))
+        states += laws.state_rows(name, theta, entry.N)
         for k in range(entry.N + 1):  # 0: independent parallel sampling
             cell = {"sampler": GIBBS if k else INDEPENDENT, "k": k, "J": J}
             mean, sd, miss = oracle(entry, J, k)
             limit = chains.strong_limit(entry.N, entry.c, k) if k else None
             exact.append(
-                cell
+                {"dist_id": name}
+                | cell
                 | {"N": entry.N, "c": entry.c, "h": entry.h, "budget": entry.budget, "mean_censored": mean, "sd": sd}
                 | {"miss_prob": miss, "large_J_limit": limit}
             )
@@ -41,7 +46,8 @@ def analyse(context: Inputs) -> dict[str, Any]:
             start = simulate.all_minus(rng, entry.N, entry.c, runs)
             steps, censored = simulate.hitting(rng, sampler, start, target, entry.budget)
             shown += [
-                cell | {"rep": r, "steps": int(steps[r]), "censored": bool(censored[r])} for r in range(entry.shown)
+                {"dist_id": name} | cell | {"rep": r, "steps": int(steps[r]), "censored": bool(censored[r])}
+                for r in range(entry.shown)
             ]
             cells.append(cell | _summary(steps, censored, mean, sd))
             reached = (~censored).astype(float)
@@ -59,8 +65,16 @@ def analyse(context: Inputs) -> dict[str, Any]:
             found.add(REACHES[masks], np.concatenate(parts))
         else:
             found.not_run(REACHES[masks])
-    tables = {"par_hit_exact": exact, "par_hit_sim": shown, "par_hit_cell": cells}
-    return {name: pl.DataFrame(rows) for name, rows in tables.items()} | {"comparisons": found.table()}
+    mask_rows = [
+        row
+        for k in range(1, entry.N + 1)
+        for row in laws.mask_rows(f"k{k}-of-{entry.N}", entry.N, ising.masks(entry.N, k))
+    ]
+    tables = {"par_dist": listed, "par_state_prob": states, "par_mask_scheme": mask_rows}
+    tables |= {"par_hit_exact": exact, "par_hit_sim": shown, "par_hit_cell": cells}
+    return {name: pl.DataFrame(rows, infer_schema_length=None) for name, rows in tables.items()} | {
+        "comparisons": found.table()
+    }
 
 
 def oracle(entry: Any, J: float, k: int) -> tuple[float, float, float]:

@@ -14,7 +14,7 @@ from pipeline.languages import ising
 from pipeline.languages.ising import Floats
 from pipeline.studies.parallel.comparisons import APART, LEAST, ORDER, PUBLISHED, STEPS, TEN, TOGETHER
 from pipeline.studies.parallel.datasets import samples
-from pipeline.studies.parallel.exact import estimation, fits
+from pipeline.studies.parallel.exact import estimation, fits, laws
 from pipeline.studies.parallel.exact.asymptotics import asymptotics
 from pipeline.studies.parallel.names import DRAWS, FITS, SIZES
 from schemas.parallel.tables import ALLMASK, DESCENT, FULL, J_ONLY, NEWTON, VARIANTS
@@ -23,11 +23,15 @@ Rows = list[dict[str, Any]]
 
 
 def analyse(context: Inputs) -> dict[str, Any]:
-    """Return tables ``par_asymp``, ``par_mple_fit``, ``par_mple_cell`` and ``comparisons``."""
+    """Return laws and sets of masks as tables, ``par_asymp``, ``par_mple_fit``, ``par_mple_cell``, ``comparisons``."""
     found, asymp, cells, shown = Measurements(context), Rows(), Rows(), Rows()
+    listed, states, masks = Rows(), Rows(), Rows()
     for target, dataset in DRAWS.items():
         frame = context.dataset(dataset)
         N, J = int(frame["spins"][0]), float(frame["J"][0])
+        theta = ising.clique(N, N, J)
+        listed.append(laws.law_row(target, theta, N, N, J))
+        states += laws.state_rows(target, theta, N)
         rows, gammas = _asymptotics(target, N, J)
         asymp += rows
         errors = _simulated(context, target, N, J, gammas, cells, shown)
@@ -35,7 +39,10 @@ def analyse(context: Inputs) -> dict[str, Any]:
         trained = _trained(context, target, frame, shown)
         for k, more in STEPS:
             found.add(PUBLISHED[target, k], trained[k], trained[more])
-    tables = {"par_asymp": asymp, "par_mple_fit": shown, "par_mple_cell": cells}
+    for k in SIZES:
+        masks += laws.mask_rows(f"k{k}", max(SIZES), ising.masks(max(SIZES), k))
+    tables = {"par_dist": listed, "par_state_prob": states, "par_mask_scheme": masks}
+    tables |= {"par_asymp": asymp, "par_mple_fit": shown, "par_mple_cell": cells}
     made: dict[str, Any] = {name: pl.DataFrame(rows, infer_schema_length=None) for name, rows in tables.items()}
     return made | {"comparisons": found.table()}
 

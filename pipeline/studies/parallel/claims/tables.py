@@ -22,6 +22,7 @@ from pipeline.studies.parallel.comparisons import (
     PUBLISHED,
     REACHES,
     STEPS,
+    STRONG,
     TEN,
     TOGETHER,
 )
@@ -75,6 +76,17 @@ def _asymptotics(table: pl.DataFrame) -> Iterator[Gate]:
             source,
             at_most(1e-3),
             *reduced(off, column_max("off"), NO_ROW),
+            kind=OWN,
+        )
+        predictions = rows.select(cost=pl.col("k") * pl.col("tr_gamma"))
+        more = predictions.select(pl.col("cost") / pl.col("cost").shift(-1)).drop_nulls()
+        yield Gate(
+            "5",
+            f"equal predictions, {name}",
+            "trace of Gamma^k times k over that of k + 1, as if samples gave equal numbers of predictions, largest",
+            source,
+            below(1.0),
+            *reduced(more, column_max("cost"), NO_ROW),
             kind=OWN,
         )
         only = table.filter(dist_id=target, variant=J_ONLY, k=SIZES[-2])["tr_gamma"].item()
@@ -241,6 +253,25 @@ def _hitting(context: Results) -> Iterator[Gate]:
     for masks, comparison in REACHES.items():
         bar = at_most(0.01) if masks in ("k = 1", "k = 2") else at_least(0.98)
         yield evidence.gate(context, "16", f"k-Gibbs, {masks}", comparison, bar, source, kind=OWN)
+    # Runs of several cells are counted together above; these are the worst of the cells.
+    strong = exact.filter(pl.col("J") >= STRONG, pl.col("budget") >= 1000, sampler=GIBBS)
+    arrives = 1 - pl.col("miss_prob")
+    for name, rows, worst, bar, which in (
+        ("k at most 2, worst cell", strong.filter(pl.col("k") <= 2), column_max(arrives), at_most(0.01), "largest"),
+        ("k at least 4, worst cell", strong.filter(pl.col("k") >= 4), column_min(arrives), at_least(0.98), "smallest"),
+    ):
+        measure = f"probability to reach R_1 within the budget, {which} of J >= {STRONG:g}"
+        yield Gate("16", name, measure, source, bar, *reduced(rows, worst, NO_ROW), kind=OWN)
+    between = exact.filter(sampler=GIBBS, k=3, J=6.0, budget=1000)
+    yield Gate(
+        "16",
+        "k-Gibbs, k = 3, J = 6",
+        "probability to reach R_1 within the budget",
+        source,
+        within(0.08, 0.01),
+        *reduced(between, column_max(1 - pl.col("miss_prob")), NO_ROW),
+        kind=OWN,
+    )
     strongest = gibbs.filter((pl.col("J") == pl.col("J").max()) & pl.col("large_J_limit").is_not_null())
     uncensored = strongest.filter(pl.col("budget") >= 4 * pl.col("large_J_limit"))
     yield Gate(
@@ -330,6 +361,17 @@ def _finite(table: pl.DataFrame) -> Iterator[Gate]:
         source,
         at_most(0.1),
         *reduced(share, column_max("violated"), NO_ROW),
+    )
+    # Where the bound is above 1 no fit can violate it.
+    said = table.with_columns(bound=pl.min_horizontal("bound_nll", "bound_kl")).filter(pl.col("bound") < 1)
+    informative = said.group_by("family", "n", "m").agg(pl.col("violated").mean())
+    yield Gate(
+        "22",
+        "violations where the bound is below 1",
+        "share of fits that are farther from the truth than the bound, largest cell",
+        source,
+        at_most(0.1),
+        *reduced(informative, column_max("violated"), "no bound is below 1 at this scale"),
     )
     seen = table.filter(n=100000, m=100000000, family="coupled")
     for form, expected in (("kl", 0.494), ("nll", 0.971)):

@@ -61,7 +61,10 @@ PARTS = {
         checks.STATIONARY: Part("the stationary law", _of("section 4.1.4, footnote 12"), OWN),
         checks.LUMPED: Part("chains on the number of +1 spins", _of("Figure 4.3"), OWN),
     },
-    "22": {checks.FINITE: Part("the terms of the bound", _of("Theorem 4.1.4"))},
+    "22": {
+        checks.FINITE: Part("the terms of the bound", _of("Theorem 4.1.4")),
+        checks.JOINT: Part("joint divergence from conditional ones", _of("Proposition 4.3.1")),
+    },
     "38": {checks.TENSOR: Part("C_AT as searched", _of("Definition 4.1.9"), OWN)},
     "39": {checks.CONVEX: Part("second derivatives and mid-points", _of("Proposition 4.3.6"))},
 }

@@ -204,16 +204,17 @@ def lumped_logs(c: int, J: float, h: float) -> Floats:
 def survival(P: Floats, start: int, target: int, steps: int) -> Floats:
     """Return (steps + 1,) the probability that ``target`` was not reached by each step, the first of them 0.
 
-    By powers: where the chance to arrive is below rounding a linear system would be singular.
+    By powers, each of which doubles how many steps are known: where the chance to arrive is below rounding a linear
+    system would be singular.
     """
     keep = np.delete(np.arange(len(P)), target)
     Q = P[np.ix_(keep, keep)]
-    at = (keep == start).astype(float)
-    found = [at.sum()]
-    for _ in range(steps):
-        at = at @ Q
-        found.append(at.sum())
-    return np.array(found)
+    at = (keep == start).astype(float)[None]
+    while len(at) <= steps:
+        at = np.concatenate([at, at @ Q])
+        Q = Q @ Q
+    found: Floats = at[: steps + 1].sum(1)
+    return found
 
 
 def censored_moments(survival_T: Floats) -> tuple[float, float]:

@@ -32,7 +32,7 @@ class Clique:
 
     def __post_init__(self) -> None:
         if not 1 < self.c <= self.N or not self.J0 > 0 or not self.h_G > 0:
-            raise ValueError(f"expected 1 < c <= N, J0 > 0 and h_G > 0, got {self}")
+            raise ValueError(f"expected 1 < c <= N, J0 > 0 and h_G > 0 (Assumption 4.1.5), got {self}")
 
     @property
     def J(self) -> float:

@@ -12,16 +12,9 @@ from pipeline.studies.parallel.figures.common import logarithmic
 from schemas.parallel.tables import GIBBS, INDEPENDENT
 
 PARALLEL = "independent parallel"
-COLOURS = {
-    "k = 1": charts.ORANGE,
-    "k = 2": charts.GREY,
-    "k = 3": charts.PURPLE,
-    "k = 4": charts.GREEN,
-    "k = 6": charts.SKY,
-    "k = 8": charts.BLUE,
-    "k = 10": charts.BLACK,
-    PARALLEL: charts.VERMILLION,
-}
+# From few masked positions to many: viridis, whose order is seen without its hues
+SHADES = ("#bddf26", "#7ad151", "#44bf70", "#22a884", "#21918c", "#2a788e", "#355f8d", "#414487", "#482475", "#440154")
+COLOURS = {f"k = {k}": shade for k, shade in enumerate(SHADES, 1)} | {PARALLEL: charts.VERMILLION}
 
 
 def _named() -> pl.Expr:
@@ -41,7 +34,7 @@ def steps(context: Results) -> Figure:
             low=pl.max_horizontal(pl.col("mean") - pl.col("sd") / 2, pl.lit(0.8)),
             high=pl.col("mean") + pl.col("sd") / 2,
         )
-        .sort("name", "J")
+        .sort("sampler", "k", "J", descending=[True, False, False])  # the ceiling's line is drawn last
     )
     colour = alt.Color(
         "name:N",
@@ -55,7 +48,12 @@ def steps(context: Results) -> Figure:
         x=alt.X("J:Q", title="coupling J", axis=alt.Axis(values=exact["J"].unique().to_list()))
     )
     layers = alt.layer(
-        base.mark_line(strokeWidth=1.5).encode(y=alt.Y("exact:Q", **y), color=colour),
+        base.mark_line(strokeWidth=1.5).encode(
+            y=alt.Y("exact:Q", **y),
+            color=colour,
+            strokeDash=alt.condition(f"datum.sampler == '{INDEPENDENT}'", alt.value([6, 3]), alt.value([1, 0])),
+            detail="name:N",
+        ),
         base.mark_rule(strokeWidth=1.5, opacity=0.5, clip=True).encode(y="low:Q", y2="high:Q", color=colour),
         base.mark_point(filled=True, size=55, opacity=1).encode(
             y="mean:Q", color=colour, tooltip=["name", "J", "exact", "mean", "sd", "runs"]

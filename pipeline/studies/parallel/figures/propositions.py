@@ -51,6 +51,52 @@ def reach(context: Results) -> Figure:
     return alt.layer(line, points).properties(width=380, height=330, title=title, description=words), data
 
 
+def reach_map(context: Results) -> Figure:
+    """Proposition 4.1.4 with masks of the clique's size: a map of the steps that k-Gibbs needs, and those stated."""
+    rows = context.table("par_prop_cell").filter(pl.col("exact_T").is_not_null(), check_id=REACH)
+    rows = rows.filter(pl.col("k") == pl.col("c"))
+    delta, fields = float(min(rows["delta"].to_list())), sorted(rows["h_G"].unique())
+    h_G = fields[len(fields) // 2]
+    data = rows.filter(pl.col("delta") == delta, pl.col("h_G") == h_G).select(
+        "c",
+        "N",
+        "J0",
+        steps=pl.col("exact_T").log10(),
+        stated="T",
+        needed="exact_T",
+        clique=pl.format("c = {}, N = {}", "c", "N"),
+    )
+    data = data.sort("c", "N", "J0")
+    most = float(max(data["steps"].to_list()))
+    order = data["clique"].unique(maintain_order=True).to_list()
+    base = alt.Chart(data.with_columns(light=pl.col("steps") < 0.45 * most)).encode(
+        x=alt.X("J0:O", title="excess of the coupling, J0", axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("clique:N", title=None, sort=order),
+    )
+    scale = alt.Scale(scheme="viridis", reverse=True, domain=[0, most])
+    cells = base.mark_rect().encode(
+        color=alt.Color("steps:Q", title="log10 of steps", scale=scale, legend=alt.Legend(tickCount=4)),
+        tooltip=["c", "N", "J0", "needed", "stated"],
+    )
+    text = base.mark_text(fontSize=11).encode(
+        text=alt.Text("stated:Q", format=",d"),
+        color=alt.condition("datum.light", alt.value(charts.INK), alt.value("white")),
+    )
+    last = data.filter(pl.col("N") == pl.col("N").max()).sort("needed").row(-1, named=True)
+    title = alt.TitleParams(
+        f"A mask as large as the clique takes up to {last['needed']:,.0f} steps among {last['N']} spins",
+        subtitle=[
+            f"Colour: steps after which k-Gibbs has come to R_1 with probability {1 - delta:g}, from the worst start",
+            f"Numbers: T of Proposition 4.1.4. k = c, h_G = {h_G:g}; exact by lumped chains",
+        ],
+    )
+    words = f"Steps of k-Gibbs to R_1, k = c, h_G = {h_G:g}: " + "; ".join(
+        f"{row['clique']}, J0 = {row['J0']:g}: {row['needed']:.0f}, stated {row['stated']}"
+        for row in data.iter_rows(named=True)
+    )
+    return alt.layer(cells, text).properties(width=300, height=320, title=title, description=f"{words}."), data
+
+
 def stuck(context: Results) -> Figure:
     """Proposition 4.1.5: for how long independent parallel sampling is stuck, as stated and as it is."""
     rows = context.table("par_prop_cell").filter(check_id=STUCK)

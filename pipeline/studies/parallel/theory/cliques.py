@@ -19,7 +19,7 @@ from pipeline.kit.streams import stream
 from pipeline.languages import ising
 from pipeline.studies.parallel import checks
 from pipeline.studies.parallel.checks import corrected, near, of, printed, row, zero
-from pipeline.studies.parallel.exact import chains, finite, propositions
+from pipeline.studies.parallel.exact import chains, entropy, estimation, finite, propositions
 from pipeline.studies.parallel.exact.propositions import Clique
 from schemas import theory
 
@@ -38,6 +38,7 @@ def check(entry: CliquesCheck, key: str, seed: int) -> pl.DataFrame:
         *_separation(),
         *_figure(),
         *_bound(),
+        *_joint(stream(seed, entry.study, key, "joint"), entry.models),
     ]
     return theory.rows(entry.study, key, "Li 2025, section 4.1.4.2", rows)
 
@@ -329,3 +330,44 @@ def _bound() -> Iterator[dict[str, Any]]:
         "Lemma 4.3.6",
         **corrected("lemma-4-3-6"),
     )
+
+
+def _joint(rng: np.random.Generator, models: int) -> Iterator[dict[str, Any]]:
+    """Yield Proposition 4.3.1 where C_AT is known: masks of all positions, and models under which they are independent.
+
+    A sample is any law, here with some states that do not come.
+    """
+    whole, product, pinsker, form = [], [], [], []
+    for i in range(models):
+        N = 2 + i % 3
+        k = int(rng.integers(1, N + 1))
+        sample = rng.dirichlet(np.full(2**N, 0.3))
+        model = ising.law(ising.random_parameters(rng, N, 0.6), N)
+        apart = float(chains.divergence(sample, model))
+        masked = entropy.conditional_divergence(sample, model, estimation.uniform(N, N))
+        whole.append(abs(apart - masked))
+        pinsker.append(float(chains.total_variation(sample, model)) / math.sqrt(apart / 2))
+        independent = entropy.products(rng, N)
+        scheme = estimation.uniform(N, k)
+        below = entropy.conditional_divergence(sample, independent, scheme)
+        product.append(float(chains.divergence(sample, independent)) / (N / k * below))
+        form.append(_likelihood(sample, independent, scheme) - below)
+    size, part, where = f"{models} random samples and models, N = 2 to 4", of("22", checks.JOINT), "Proposition 4.3.1"
+    statement = "KL of the joint law minus that of conditional ones, masks of all positions, largest difference"
+    yield zero("joint-whole", statement, size, largest(whole), where, **part)
+    statement = "KL of the joint law over N / k times the mean of conditional ones, models with independent positions"
+    yield row("joint-product", f"{statement}, largest", size, largest(product), "<=", 1 + 1e-9, where, **part)
+    statement = "Total variation over the root of half the divergence, largest"
+    yield row("joint-pinsker", statement, size, largest(pinsker), "<=", 1, where, **part)
+    statement = "Loss as likelihood minus loss as divergence, smallest: the bound holds with both"
+    yield row("joint-likelihood", statement, size, smallest(form), ">=", 0, "Theorem 4.1.4", **part)
+
+
+def _likelihood(sample: np.ndarray, model: np.ndarray, scheme: estimation.Scheme) -> float:
+    """Return E_K E_{x ~ sample} -log model(x_K | x_-K), masks independent of the state."""
+    total = 0.0
+    for mask, given in zip(scheme.masks, scheme.given_MxS, strict=True):
+        near_ = ising.contexts(scheme.N, mask)
+        logs = np.log(model[near_] / model[near_].sum(1, keepdims=True))
+        total -= float(given[0]) * float((sample[near_] * logs).sum())
+    return total

@@ -272,33 +272,22 @@ def _tensorisation(rng: np.random.Generator, starts: int) -> Iterator[dict[str, 
 def _decoders(rng: np.random.Generator, shapes: list[list[int]], steps: int) -> Iterator[dict[str, Any]]:
     """Yield that the constructed weights are product kernels and maps (Propositions 4.1.2, 4.1.3)."""
     for N, V in shapes:
-        sequences = constructions.sequences(V, N)
-        columns = rng.dirichlet(np.ones(V), (len(sequences), N))
-        kernel = constructions.of_product(columns)
+        off, wrong = constructions.tried(rng, N, V, steps)
         width, inner = constructions.sizes(V, N)
-        assert kernel.tokens.shape[0] == width and len(kernel.blocks[1].b1) == inner
         size = f"N = {N}, |Omega| = {V}, width {width}, feed-forward {inner}"
-        off = np.abs(kernel.probabilities(sequences).swapaxes(1, 2) - columns).max()
         yield zero(
             f"kernel-{N}-{V}",
             "Laws of all positions minus those of a random product kernel, largest",
             size,
-            off,
+            off.max(),
             "Proposition 4.1.3",
             **of("18", checks.DECODER),
         )
-        following = sequences[rng.integers(len(sequences), size=len(sequences))]
-        decoder, at, expected = constructions.of_map(following, V), sequences, sequences
-        powers = V ** np.arange(N - 1, -1, -1)
-        wrong = 0
-        for _ in range(steps):
-            at, expected = decoder.likeliest(at), following[expected @ powers]
-            wrong += int((at != expected).any(1).sum())
         yield zero(
             f"map-{N}-{V}",
             f"Sequences that differ from a random map's, over {steps} compositions",
             size,
-            wrong,
+            wrong.sum(),
             "Proposition 4.1.2",
             **of("18", checks.MAPS),
         )

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit.streams import stream
+from pipeline.kit.theory_rows import row
 from pipeline.languages import hmm
 from pipeline.languages.hmm import Floats
 from pipeline.models.masked_prediction import tensors
-from pipeline.studies.selfsup.constructions import row
 from pipeline.studies.selfsup.names import SOURCE
 from schemas.theory import rows
 

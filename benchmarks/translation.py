@@ -1,0 +1,64 @@
+"""Wall-clock time of translations one at a time: parallel decoding against decoding word by word (PAR-E6).
+
+    python benchmarks/translation.py
+
+Random weights of the shape of params/parallel/runs.yaml take as long as trained ones: the time word by word is that of
+a target of the true length, by proportion where one ends early, and all four parallel passes are made. Printed are
+median and 99th percentile in milliseconds of one torch thread, and their quotients. A time is no result, so no table
+has it.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+
+from pipeline.kit.streams import stream
+from pipeline.languages import synmt
+from pipeline.models.parallel import translator
+from pipeline.studies.parallel import decoding
+
+SENTENCES, PASSES, WARM = 200, 4, 10
+LEXICON = synmt.Lexicon(1)
+
+
+def weights(spec: translator.Spec) -> dict[str, torch.Tensor]:
+    """Random weights, of one replica."""
+    drawn = translator.initial(spec, stream(0, "benchmark", str(spec.causal)))
+    return {name: torch.tensor(value[None], dtype=torch.float32) for name, value in drawn.items()}
+
+
+def main() -> None:
+    """Time both ways on the same sentences."""
+    torch.set_num_threads(1)
+    words = synmt.sample_words(stream(0, "benchmark"), SENTENCES + WARM, LEXICON, 5, 10)
+    source, lengths = torch.from_numpy(LEXICON.source(words)), torch.from_numpy(synmt.lengths(words))
+    took: dict[str, list[float]] = {"word by word": [], f"{PASSES} passes": []}
+    for name, causal in zip(took, (True, False), strict=True):
+        spec = translator.Spec(LEXICON.vocabulary, 64, 4, 256, 2, 2, 22, causal, True, 0)
+        params = weights(spec)
+        for i in range(SENTENCES + WARM):
+            ids = source[i : i + 1, : int((source[i] != synmt.PAD).sum())]
+            share, start = 1.0, time.perf_counter()
+            with torch.no_grad():
+                if causal:
+                    written = decoding.greedy(spec, params, ids, most=int(lengths[i])).passes
+                    share = float(lengths[i] / written[0])
+                else:
+                    memory = translator.encode(spec, params, ids[None])[0]
+                    state = decoding.framed(torch.randint(5, 69, (1, 22)), lengths[i : i + 1])
+                    for _ in range(PASSES):
+                        decoding.refine(spec, params, memory, state, 1)
+            if i >= WARM:
+                took[name].append(1000 * share * (time.perf_counter() - start))
+    for name, values in took.items():
+        print(f"{name}: median {np.median(values):.2f} ms, 99th percentile {np.percentile(values, 99):.2f} ms")
+    one, other = took.values()
+    quotients = [np.percentile(one, q) / np.percentile(other, q) for q in (50, 99)]
+    print(f"word by word over parallel: median {quotients[0]:.2f}, 99th percentile {quotients[1]:.2f}")
+
+
+if __name__ == "__main__":
+    main()

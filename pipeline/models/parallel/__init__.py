@@ -1,0 +1,1 @@
+"""Encoder-decoders that translate in parallel or word by word."""

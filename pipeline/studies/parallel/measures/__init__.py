@@ -1,0 +1,1 @@
+"""What is measured of translators, pure functions of arrays."""
