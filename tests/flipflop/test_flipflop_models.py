@@ -178,6 +178,8 @@ def made(folder: Path, loaded: Any, entry: Any, sequences: int = 4, sets: int | 
         "flipflop-entropy-10",
         "flipflop-linf-constant",
         "flipflop-one-entropy",
+        "flipflop-middle-entropy",
+        "flipflop-linear-l2-rising",
         "flipflop-many-first",
         "flipflop-linear-linf",
         "flipflop-lstm",
