@@ -330,14 +330,12 @@ MIDDLE_ERROR = {
 }
 MIDDLE_CHANGED = {
     (run, name): DECLARED(Comparison(_slug(run, name), _decades(name), SHIFT, ERRORS, (Arm(what, run), MIDDLE)))
-    for (run, what), name in product(
-        {
-            names.MIDDLE_MIXTURE: "middle-sized models of the mixture",
-            names.MIDDLE_SINE: "middle-sized models with sine codes",
-            names.MIDDLE_EMBED_HALF: "middle-sized models with embedding dropout of one half",
-            names.MIDDLE_SHARP: "middle-sized models with the entropy penalty",
-        }.items(),
-        OUT,
+    for run, what, name in (
+        (names.MIDDLE_MIXTURE, "middle-sized models of the mixture", "sparse"),
+        (names.MIDDLE_MIXTURE, "middle-sized models of the mixture", "dense"),
+        (names.MIDDLE_SINE, "middle-sized models with sine codes", "dense"),
+        (names.MIDDLE_EMBED_HALF, "middle-sized models with embedding dropout of one half", "sparse"),
+        (names.MIDDLE_SHARP, "middle-sized models with the entropy penalty", "sparse"),
     )
 }
 
