@@ -21,6 +21,7 @@ from pipeline.studies.flipflop.figures.common import (
 from pipeline.studies.flipflop.names import BASE, FAMILIES, GENERATIVE, LSTM
 
 OUT = ["sparse", "dense"]
+FEW = 50  # reads of a bin, of fewer of which a share says little
 ERROR = "error (share of reads)"
 
 
@@ -242,8 +243,10 @@ def factorial(context: Results) -> Figure:
 
 def distances(context: Results) -> Figure:
     """Error by the distance in pairs between a read and the last pair that shows its bit, in bins that double: means
-    over canonical models that learned the training language, with Student's intervals over models."""
+    over canonical models that learned the training language, with Student's intervals over models. Bins of few reads,
+    which the table has, are left out."""
     table = context.table("by_distance").filter(pl.col("set").is_in(OUT), kind="info", run=BASE)
+    table = table.filter(pl.col("n_reads") >= FEW)
     if not table.height:
         return empty("Errors by distance", "no canonical model learned at this scale")
     data = table.with_columns(panel=pl.col("set").replace_strict(SETS, return_dtype=pl.String))
