@@ -7,7 +7,7 @@ Tables, figures and theory checks that no item names close the index by themselv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,17 @@ Place = tuple[Artifact, Path]  # an artifact, and the file of it that is meant
 
 @dataclass(frozen=True)
 class Item:
-    """One line: the source's id, what it is, the artifacts that show it and the definitions that make it."""
+    """One line: the source's id, what it is, the artifacts that show it and the definitions that make it.
+
+    ``untrained`` are files of runs that have no models at this scale: they are there, and hold none.
+    """
 
     id: str
     what: str
     artifacts: list[Place]
     code: list[sources.Source]
     said: bool = True  # by the file; else it follows from the parameters
+    untrained: frozenset[Path] = field(default_factory=frozenset)
 
 
 def load(study: str, params: Params, artifacts: list[Artifact]) -> list[Item]:
@@ -86,7 +90,10 @@ def _item(
     # What measures a table is a better answer than what collects it, where a person names that.
     makers = [artifact for artifact, _ in places if artifact.kind != "table" or not named]
     code = named + [source for artifact in makers for source in made_by(artifact, params)]
-    return Item(key, what or _words(places[0][0], params) or key, places, list(dict.fromkeys(code)))
+    runs = params.members("runs")
+    untrained = frozenset(path for artifact, path in places if artifact.kind == "run" and not runs[path.stem].replicas)
+    what = what or _words(places[0][0], params) or key
+    return Item(key, what, places, list(dict.fromkeys(code)), untrained=untrained)
 
 
 def _names(artifacts: list[Artifact]) -> dict[str, dict[str, list[Place]]]:

@@ -166,6 +166,9 @@ class Violin(Result):
     most: pl.Float64 = FIELD(**SHARE, nullable=True, description="largest error")
     n_zero: pl.Int32 = FIELD(ge=0, description="models without an error")
     n_reads: pl.Int32 = FIELD(ge=1, description="reads of the set")
+    ratio_to_baseline: pl.Float64 = FIELD(
+        ge=0, nullable=True, description="median over that of the baseline; null where that makes no error"
+    )
 
     class Config:
         """One row per run and set."""

@@ -14,7 +14,9 @@ from workspace import load_study
 
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import decoder
+from pipeline.studies.flipflop import comparisons
 from pipeline.studies.flipflop.analysis import errors, simulation
+from pipeline.studies.flipflop.claims import HEADLINES, STATEMENTS
 from pipeline.studies.flipflop.measures import interventions, maps, reading
 from pipeline.studies.flipflop.names import BASE, GENERATIVE, LINEAR, LINEAR_ARMS, MANY, MANY_FIRST, MANY_SHARP
 
@@ -65,9 +67,14 @@ def test_errors_of_each_model_have_their_own_interval(monkeypatch: pytest.Monkey
     answers = np.stack([targets, np.where(np.arange(len(targets)) < 3, 1 - targets, targets)])
     monkeypatch.setattr(reading, "held", lambda context, of, dataset="": {"val": tokens, "dense": tokens})
     config: Any = SimpleNamespace(
-        name="x", entry={"family": "baseline"}, seeds=[(0, 0, 0), (1, 1, 1)], answers=lambda strings: (answers, answers)
+        name="x",
+        entry={"family": "baseline", "dataset": "s", "train": [0.8]},
+        seeds=[(0, 0, 0), (1, 1, 1)],
+        answers=lambda strings: (answers, answers),
     )
-    context: Any = SimpleNamespace(settings=SimpleNamespace(confidence=0.95, learned=0.001))
+    context: Any = SimpleNamespace(
+        settings=SimpleNamespace(confidence=0.95, learned=0.001), dataset=lambda name: frame({"val": (0.8, tokens)})
+    )
     rows, bins = reading.final(context, config)
     assert [row["n_err"] for row in rows] == [0, 3, 0, 3]
     assert [row["learned"] for row in rows] == [True, False] * 2
@@ -76,6 +83,43 @@ def test_errors_of_each_model_have_their_own_interval(monkeypatch: pytest.Monkey
         interval = stats.binomtest(row["n_err"], len(targets)).proportion_ci(0.95, method="exact")
         assert (row["lo"], row["hi"]) == pytest.approx((interval.low, interval.high), rel=1e-9)
         assert row["lo"] <= row["error"] < row["hi"]
+
+
+def frame(sets: dict[str, tuple[float, np.ndarray]]) -> pl.DataFrame:
+    """Return a dataset of sets with the p_ignore of their language and their strings."""
+    rows = [(name, p, row.tolist()) for name, (p, tokens) in sets.items() for row in tokens]
+    schema: Any = {"set": pl.String, "p_ignore": pl.Float64, "tokens": pl.List(pl.UInt8)}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def test_models_of_a_mixture_are_judged_on_its_languages() -> None:
+    rng = np.random.default_rng(0)
+    sets = {
+        name: (p, language.sample(rng, 20, 24, (1 - p) / 2, (1 - p) / 2))
+        for name, p in (("val", 0.8), ("mix", 0.9), ("dense", 0.1))
+    }
+    shares = {tokens.tobytes(): share for share, (_, tokens) in zip((1.0, 0.2, 0.4), sets.values(), strict=True)}
+    context: Any = SimpleNamespace(dataset=lambda name: frame(sets))
+
+    def error(train: list[float]) -> list[float]:
+        config: Any = SimpleNamespace(entry={"dataset": "s", "train": train})
+        found = reading.own_error(context, config, lambda tokens: np.full((2, 5), shares[tokens.tobytes()]))
+        return [float(each) for each in found]
+
+    assert error([0.8]) == [1.0, 1.0] and error([0.9, 0.1]) == pytest.approx([0.3, 0.3])
+
+
+def test_where_nothing_errs_there_is_nothing_to_reduce() -> None:
+    added: list[tuple[int, int, str]] = []
+    known: Any = SimpleNamespace(
+        good=lambda run, name: np.array({"dense": [0.1, 0.2, 0.0], "sparse": [0.1, 0.0, 0.0]}[name]),
+        found=SimpleNamespace(
+            add=lambda comparison, own, other, excluded, reason="": added.append((len(own), excluded, reason))
+        ),
+    )
+    for name in ("dense", "sparse"):
+        errors.Known.compare(known, comparisons.REMOVED[name], np.zeros(4), np.zeros(3), 1, (BASE, name))
+    assert added == [(4, 1, ""), (0, 4, errors.FLOORED)]
 
 
 def sizes(**changed: list[float]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -206,6 +250,7 @@ def test_attention_that_is_changed_is_the_model_s_own_otherwise(position: str) -
     spec = decoder.Spec(2, 2, 8, position, "gelu", 24, 5, 5)
     drawn = [decoder.initial(spec, np.random.default_rng(seed)) for seed in (0, 1)]
     params = {name: torch.tensor(np.stack([each[name] for each in drawn]), dtype=torch.float32) for name in drawn[0]}
+    params["blocks.1.attn.W_O"] *= 5  # so that attention matters
     tokens = language.sample(np.random.default_rng(0), 20, 24, 0.3, 0.3)
     reads = language.reads(tokens)
     ids = torch.from_numpy(tokens[:, :-1].astype(np.int64))[None]
@@ -223,6 +268,16 @@ def test_attention_that_is_changed_is_the_model_s_own_otherwise(position: str) -
     shown = tokens[reads.row, :-1].astype(int) - language.DATA
     sides = [(heavy * (shown == bit[:, None])).sum(-1) for bit in (1 - reads.target, reads.target)]
     assert ((sides[0] > sides[1]) == seen.votes).all()
+    # A model whose last layer is told to look at the last write alone, read by read: keys elsewhere are masked.
+    x, scores, v = interventions.last_layer(spec, params, tokens[:, :-1])
+    for n, (row, pair, write) in enumerate(zip(reads.row, reads.pair, last, strict=True)):
+        kept = torch.full_like(scores[:, row, :, 2 * pair], -torch.inf)
+        kept[..., write : write + 2] = scores[:, row, :, 2 * pair, write : write + 2]
+        mixed = (kept.softmax(-1)[..., None, :] @ v[:, row]).reshape(2, 1, 8)
+        stream = interventions.added(spec, params, 1, x[:, row, 2 * pair][:, None], mixed)
+        stream = decoder._norm(params, "ln", stream)
+        answer = (stream @ params["head.W"] + params["head.b"][:, None]).argmax(-1)[:, 0].numpy() - language.DATA
+        assert ((answer != reads.target[n]) == seen.patched_wrong[:, n]).all()
 
 
 # --- grids ---------------------------------------------------------------------------------------------
@@ -267,3 +322,29 @@ def test_the_grids_of_the_chapter_are_trained_at_paper() -> None:
         (family, p, kind) for family in ("linear", "one_head") for p in (0.5, 0.9) for kind in (None, *kinds)
     }
     assert members[LINEAR].length == 500 and len(LINEAR_ARMS) == 2
+    middle = {(each.position, each.dropout.embed, each.sharpen is not None, len(each.train)) for each in of("middle")}
+    assert middle == {("learned", 0, False, 1), ("learned", 0, False, 3), ("sin", 0, False, 1)} | {
+        ("learned", 0.5, False, 1),
+        ("learned", 0, True, 1),
+    }
+    assert {(each.layers, each.heads, each.width, each.length) for each in of("middle")} == {(4, 4, 128, 512)}
+
+
+def test_headlines_are_decided_at_quick_on_six_models_in_each_arm() -> None:
+    groups = load_study("flipflop", "quick").runs.values()
+    replicas = {name: each.replicas for group in groups for name, each in group.members.items()}
+    decided = (
+        comparisons.FITTED,
+        comparisons.GLITCHES[BASE],
+        comparisons.LSTM_CLEAN,
+        comparisons.GAP,
+        comparisons.REMOVED["dense"],
+        comparisons.POSITIONS["sinusoidal"],
+        comparisons.WEIGHTS["linear positions", "entropy"],
+        comparisons.PERSISTS,
+        comparisons.LEAVES,
+    )
+    for comparison in decided:
+        assert all(sum(replicas[run] for run in arm.runs) >= 6 for arm in comparison.arms), comparison.key
+    gates = {number for numbers in HEADLINES.values() for number in numbers}
+    assert gates <= set(STATEMENTS) and len(HEADLINES) == 6

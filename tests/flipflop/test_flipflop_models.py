@@ -178,6 +178,8 @@ def made(folder: Path, loaded: Any, entry: Any, sequences: int = 4, sets: int | 
         "flipflop-entropy-10",
         "flipflop-linf-constant",
         "flipflop-one-entropy",
+        "flipflop-middle-entropy",
+        "flipflop-linear-l2-rising",
         "flipflop-many-first",
         "flipflop-linear-linf",
         "flipflop-lstm",
@@ -211,7 +213,7 @@ def test_epochs_reuse_what_the_baseline_reads_and_held_out_strings_are_others(tm
     members, few = loaded.members("runs"), {"steps": 4, "warmup": 1, "replicas": 2, "snapshots": []}
     base = made(tmp_path, loaded, members["flipflop-base"].model_copy(update=few), sequences=64)
     read = [base.batch([1], step)["tokens"][0] for step in range(4)]
-    epochs = members["flipflop-epochs"].model_copy(update=few | {"steps": 8})
+    epochs = members["flipflop-epochs"].model_copy(update=few | {"steps": 8, "epochs": 2})
     again = made(tmp_path, loaded, epochs)
     passes = [np.concatenate([again.batch([1], 4 * e + step)["tokens"][0] for step in range(4)]) for e in (0, 1)]
     first, second, plain = (sorted(map(bytes, part)) for part in (*passes, np.concatenate(read)))

@@ -136,7 +136,8 @@ def test_a_direction_is_judged_wherever_there_are_models() -> None:
     """A published size alone waits for the published sizes, and what small models cannot show."""
     every = gates(made(holding()))
     waits = {gate.gate for gate in every if gate.verdict("quick")[0] != HOLDS}
-    assert waits == {"norms, all layers"}
+    assert waits == {"norms, all layers", "sparse"}
+    assert [gate.claim for gate in every if gate.gate == "sparse" and gate.verdict("quick")[0] != HOLDS] == ["4"]
     sizes = {gate.gate for gate in every if gate.size("paper") != gate.size("quick")}
     assert sizes >= {"models without error", "sparse", "entropy, sparse", "best setting, sparse"}
 

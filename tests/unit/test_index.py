@@ -48,6 +48,22 @@ def test_every_artifact_is_made_by_a_function(
     assert [each.title for each in artifacts if not index.made_by(each, loaded)] == []
 
 
+def test_files_of_runs_without_models_are_told_apart(
+    loaded: params.Params, artifacts: list[catalogue.Artifact], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    members = loaded.members("runs")
+    known = [
+        (path, path in item.untrained)
+        for study in STUDIES
+        for item in index.load(study, loaded, artifacts)
+        for artifact, path in item.artifacts
+        if item.said and artifact.kind == "run"
+    ]
+    assert all(without == (members[path.stem].replicas == 0) for path, without in known)
+    assert {without for _, without in known} == {True, False}
+
+
 @pytest.fixture
 def indexed(
     tmp_path: Path, loaded: params.Params, artifacts: list[catalogue.Artifact], monkeypatch: pytest.MonkeyPatch

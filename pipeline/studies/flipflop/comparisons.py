@@ -32,9 +32,11 @@ AUTOPSY, STORIES = "flipflop-autopsy", "flipflop-language-models"
 OUT = ("sparse", "dense")  # the sets on which glitches show
 KINDS = tuple(names.SHARP)
 FORMS = {"linear positions": names.LINEAR_ARMS, "learned positions": names.ONE_ARMS}
+RISING = {"linear positions": names.LINEAR_RISING, "learned positions": names.ONE_RISING}
 BAD = 0.01  # error on the training distribution above which a minimum is bad (chapter section 6, claim 20)
 
 CANONICAL, LSTMS = Arm("canonical models", names.BASE), Arm("LSTMs", names.LSTM)
+MIDDLE = Arm("middle-sized models", names.MIDDLE)
 WITHOUT, GENERATIVE = Arm("no penalty", names.BASE), Arm("models of all next tokens", names.GENERATIVE)
 MIXED = Arm("the mixture, all models", names.MIXTURE)
 
@@ -93,7 +95,7 @@ GLITCHES = {
             hits=at_least(1),
         )
     )
-    for run, arm in ((names.BASE, CANONICAL), (names.GENERATIVE, GENERATIVE))
+    for run, arm in ((names.BASE, CANONICAL), (names.GENERATIVE, GENERATIVE), (names.MIDDLE, MIDDLE))
 }
 ERROR = {
     name: DECLARED(Comparison(_slug("error", name), f"error on the {name} set", MEDIAN, ERRORS, (CANONICAL,)))
@@ -315,36 +317,60 @@ OPTIMISED = DECLARED(
     )
 )
 
+# --- middle-sized models, on strings long enough for errors on sparse ones -------------------------
+
+MIDDLE_FITTED = DECLARED(
+    Comparison(
+        "fitted-middle", "share of models that learned the training language", OWN, ERRORS, (MIDDLE,), learned=False
+    )
+)
+MIDDLE_ERROR = {
+    name: DECLARED(Comparison(_slug("error-middle", name), f"error on the {name} set", MEDIAN, ERRORS, (MIDDLE,)))
+    for name in OUT
+}
+MIDDLE_CHANGED = {
+    (run, name): DECLARED(Comparison(_slug(run, name), _decades(name), SHIFT, ERRORS, (Arm(what, run), MIDDLE)))
+    for run, what, name in (
+        (names.MIDDLE_MIXTURE, "middle-sized models of the mixture", "sparse"),
+        (names.MIDDLE_MIXTURE, "middle-sized models of the mixture", "dense"),
+        (names.MIDDLE_SINE, "middle-sized models with sine codes", "dense"),
+        (names.MIDDLE_EMBED_HALF, "middle-sized models with embedding dropout of one half", "sparse"),
+        (names.MIDDLE_SHARP, "middle-sized models with the entropy penalty", "sparse"),
+    )
+}
+
 # --- E13 to E15: the automaton ---------------------------------------------------------------------
 
+# What a penalty does to models that learn: one that rises while they train. Bad minima: of one that is there from the
+# start.
 WEIGHTS, RARE_ERROR, MINIMA = (
-    {
-        (form, kind): DECLARED(make(form, kind, *FORMS[form]["0.5"], FORMS[form]["0.9"][1]))
-        for form, kind in product(FORMS, KINDS)
-    }
+    {(form, kind): DECLARED(make(form, kind)) for form, kind in product(FORMS, KINDS)}
     for make in (
-        lambda form, kind, plain, sharp, _: Comparison(
+        lambda form, kind: Comparison(
             _slug("weights", form, kind),
             f"largest weight of attention, {form}",
             MEAN_DIFFERENCE,
             SIMULATION,
-            (Arm(f"{kind} penalty", sharp[kind]), Arm("no penalty", plain)),
+            (Arm(f"{kind} penalty", RISING[form][kind]), Arm("no penalty", FORMS[form]["0.5"][0])),
             SEEDS,
         ),
-        lambda form, kind, plain, sharp, _: Comparison(
+        lambda form, kind: Comparison(
             _slug("rare", form, kind),
             f"error at 98 % of no-ops, {form}",
             MEAN_DIFFERENCE,
             SIMULATION,
-            (Arm("no penalty", plain), Arm(f"{kind} penalty", sharp[kind])),
+            (Arm("no penalty", FORMS[form]["0.5"][0]), Arm(f"{kind} penalty", RISING[form][kind])),
             SEEDS,
         ),
-        lambda form, kind, plain, sharp, rare: Comparison(
+        lambda form, kind: Comparison(
             _slug("minima", form, kind),
             f"error on inputs as in training, {form} and the {kind} penalty,",
             SHARE_DIFFERENCE,
             SIMULATION,
-            (Arm("half of no-ops in training", sharp[kind]), Arm("nine tenths", rare[kind])),
+            (
+                Arm("half of no-ops in training", FORMS[form]["0.5"][1][kind]),
+                Arm("nine tenths", FORMS[form]["0.9"][1][kind]),
+            ),
             learned=False,
             hits=above(BAD),
         ),
@@ -369,7 +395,10 @@ LEAVES = DECLARED(
         (Arm("linear positions, no penalty", names.LINEAR),),
     )
 )
-LINEAR_RUNS = [run for plain, sharp in names.LINEAR_ARMS.values() for run in (plain, *sharp.values())]
+LINEAR_RUNS = [
+    *(run for plain, sharp in names.LINEAR_ARMS.values() for run in (plain, *sharp.values())),
+    *names.LINEAR_RISING.values(),
+]
 # Runs of one seed have the same initial weights, so that a seed counts once, with all its models.
 FORETOLD = DECLARED(
     Comparison(

@@ -5,29 +5,28 @@ from __future__ import annotations
 STRINGS, LONG, INPUTS = "flipflop-strings", "flipflop-long", "flipflop-inputs"
 BASE, FACTORIAL, GENERATIVE = "flipflop-base", "flipflop-factorial", "flipflop-generative"
 LSTM, LSTM_LONG = "flipflop-lstm", "flipflop-lstm-long"
+MIDDLE, MIDDLE_MIXTURE = "flipflop-middle", "flipflop-middle-mixture"
+MIDDLE_SINE, MIDDLE_EMBED_HALF, MIDDLE_SHARP = "flipflop-middle-sin", "flipflop-middle-emb05", "flipflop-middle-entropy"
 MIXTURE, FRESH, EPOCHS = "flipflop-mixture", "flipflop-fresh", "flipflop-epochs"
 FRESH_10, EPOCHS_10 = "flipflop-fresh10", "flipflop-epochs10"  # ten times as much
 SINE, ALIBI, NO_POSITIONS = "flipflop-sin", "flipflop-alibi", "flipflop-none"
 PLAIN = ("learned", "sin", "none")  # positions that are in the inputs, so that scores are products of two of these
 EMBED_HALF = "flipflop-emb05"
 SHARP = {"entropy": "flipflop-entropy", "l-infinity": "flipflop-linf", "l2": "flipflop-l2norm"}
-LINEAR, LINEAR_SHARP = "flipflop-linear-plain", "flipflop-linear-entropy"
-LINEAR_RARE, LINEAR_RARE_SHARP = "flipflop-linear-plain9", "flipflop-linear-entropy9"
-ONE, ONE_SHARP = "flipflop-one-plain", "flipflop-one-entropy"
-# Without penalty and with each, where half of the symbols are no-ops, and where nine tenths are.
+# A penalty that rises while models train, and one that is there from the start, which leads into bad minima.
+LINEAR, LINEAR_SHARP = "flipflop-linear-plain", "flipflop-linear-entropy-rising"
+ONE, ONE_SHARP = "flipflop-one-plain", "flipflop-one-entropy-rising"
+_KINDS = {"entropy": "entropy", "l-infinity": "linf", "l2": "l2"}
+LINEAR_RISING = {kind: f"flipflop-linear-{short}-rising" for kind, short in _KINDS.items()}
+ONE_RISING = {kind: f"flipflop-one-{short}-rising" for kind, short in _KINDS.items()}
+# Where half of the symbols are no-ops, and where nine tenths are: without penalty, and with each from the start.
 LINEAR_ARMS = {
-    "0.5": (LINEAR, {"entropy": LINEAR_SHARP, "l-infinity": "flipflop-linear-linf", "l2": "flipflop-linear-l2"}),
-    "0.9": (
-        LINEAR_RARE,
-        {"entropy": LINEAR_RARE_SHARP, "l-infinity": "flipflop-linear-linf9", "l2": "flipflop-linear-l29"},
-    ),
+    "0.5": (LINEAR, {kind: f"flipflop-linear-{short}" for kind, short in _KINDS.items()}),
+    "0.9": ("flipflop-linear-plain9", {kind: f"flipflop-linear-{short}9" for kind, short in _KINDS.items()}),
 }
 ONE_ARMS = {
-    "0.5": (ONE, {"entropy": ONE_SHARP, "l-infinity": "flipflop-one-linf", "l2": "flipflop-one-l2"}),
-    "0.9": (
-        "flipflop-one-plain9",
-        {"entropy": "flipflop-one-entropy9", "l-infinity": "flipflop-one-linf9", "l2": "flipflop-one-l29"},
-    ),
+    "0.5": (ONE, {kind: f"flipflop-one-{short}" for kind, short in _KINDS.items()}),
+    "0.9": ("flipflop-one-plain9", {kind: f"flipflop-one-{short}9" for kind, short in _KINDS.items()}),
 }
 SWITCH, SWITCH_CONTEXT = "flipflop-switch", "flipflop-switch-context"
 STANDINS = {
@@ -40,8 +39,8 @@ MANY, MANY_SHARP, MANY_FIRST = "flipflop-many-plain", "flipflop-many-entropy", "
 # One factor at a time: what it is called, and the runs that differ from the baseline in it alone.
 SIZES = {
     "layers": ("depth", ("flipflop-l1", "flipflop-l2", "flipflop-l4", "flipflop-l8")),
-    "width": ("width", ("flipflop-d128", "flipflop-d256", "flipflop-d1024")),
-    "heads": ("the number of heads", ("flipflop-h2", "flipflop-h4", "flipflop-h16")),
+    "width": ("width", ("flipflop-d16", "flipflop-d64", "flipflop-d128", "flipflop-d256", "flipflop-d1024")),
+    "heads": ("the number of heads", ("flipflop-h2", "flipflop-h4", "flipflop-h8", "flipflop-h16")),
 }
 OPTIMISERS = (
     "flipflop-rate",
@@ -96,9 +95,16 @@ RUNS = (
     NO_POSITIONS,
     EMBED_HALF,
     *SHARP.values(),
+    MIDDLE,
+    MIDDLE_MIXTURE,
+    MIDDLE_SINE,
+    MIDDLE_EMBED_HALF,
+    MIDDLE_SHARP,
     MANY,
     MANY_SHARP,
     MANY_FIRST,
+    *LINEAR_RISING.values(),
+    *ONE_RISING.values(),
     *STANDINS,
     *OPTIMISERS,
     *(run for _, runs in SIZES.values() for run in runs),

@@ -37,8 +37,8 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
 def _taken_apart(context: Inputs, config: Config) -> Iterator[Row]:
     """Yield a row for each model and set; what there is no answer of is null."""
     sets, replicas = reading.held(context, config), config.replicas[:MODELS]
-    own = config.answers(sets["val"])[0] != language.reads(sets["val"]).target
-    good = reading.learned(own.mean(1), context.settings)
+    own = reading.own_error(context, config, lambda tokens: config.answers(tokens)[0] != language.reads(tokens).target)
+    good = reading.learned(own, context.settings)
     params = {name: value[replicas] for name, value in config.ensemble.params.items() if not name.startswith("step")}
     each = len(replicas) * config.entry["heads"] * config.entry["length"] ** 2
     for name in OUT:

@@ -10,7 +10,7 @@ import polars as pl
 from scipy.special import log_softmax
 
 from pipeline.kit import intervals
-from pipeline.kit.comparisons import FLOOR, Measurements
+from pipeline.kit.comparisons import FLOOR, Comparison, Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
@@ -25,6 +25,8 @@ from pipeline.studies.flipflop.names import (
     FACTORIAL,
     FRESH,
     GENERATIVE,
+    MIDDLE,
+    MIDDLE_MIXTURE,
     MIXTURE,
     OPTIMISERS,
     SHARP,
@@ -35,6 +37,7 @@ from pipeline.studies.flipflop.names import (
 GRAMS = (5, 11, 21, 51, 201)
 SHOWN = 50  # sequences on which the sharpness of attention is measured
 PARTS = ("data seed", "model seed", "rest")
+FLOORED = "half of the models that these are held against make no error there: there is nothing to reduce"
 HEAVY = 0.1  # weight of a penalty from which on claim 13 expects sharper attention
 
 
@@ -52,7 +55,8 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         curves = pl.concat(reading.curves(context, config) for config in configs.values())
     errors = pl.DataFrame(final)
     known = Known(context, errors, curves, pl.DataFrame(sharp), configs)
-    for compare in (_glitches, _seeds, _generative, _coverage, _sizes, _controls, _sharpened, _optimisers):
+    parts = (_glitches, _seeds, _generative, _coverage, _sizes, _controls, _sharpened, _optimisers, _middle)
+    for compare in parts:
         compare(known)
     return {
         "data_stats": _data_stats(context),
@@ -66,7 +70,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         "seed_factorial": errors.filter(pl.col("set").is_in(OUT), run=FACTORIAL).select(
             "data_seed", "model_seed", "learned", "set", "error", "n_err", "n_reads"
         ),
-        "seed_variance": pl.DataFrame([row for name in OUT for row in _variance(known, name)]).fill_nan(None),
+        "seed_variance": _variances(known),
         "ngram": pl.DataFrame(list(_ngrams(context))),
         "pareto": _pareto(errors),
         "comparisons": known.found.table(),
@@ -194,6 +198,16 @@ class Known:
         """Return log10 of the errors of the models that learned the training language."""
         return self.decades(run, name)[self.learned(run)]
 
+    def compare(self, comparison: Comparison, own: Floats, other: Floats, lost: int, beside: tuple[str, str]) -> None:
+        """Measure a comparison of log errors, unless most models of a run that learned make no error on a set, which
+        ``beside`` names: half an error among the reads of a set is no error that something could reduce."""
+        errors = self.good(*beside)
+        if len(errors) and np.median(errors) == 0:
+            none = np.empty(0)
+            self.found.add(comparison, none, none, excluded=lost + len(other), reason=FLOORED)
+        else:
+            self.found.add(comparison, own, other, excluded=lost)
+
     def weights(self, run: str) -> Floats:
         """Return the mean largest weight of attention of all models of a run."""
         return self.sharp.filter(run=run).sort("replica")["max_weight"].to_numpy()
@@ -238,7 +252,7 @@ def _glitches(known: Known) -> None:
         found.put(comparisons.SPREAD[name], some, out, "the model did not learn, or makes no error")
     found.add(comparisons.UNSTEADY, _rises(known), excluded=lost)
     # The factorial repeats seeds of the baseline; others saw what the sets have.
-    others = [run for run, each in known.configs.items() if each.entry["family"] not in ("data", "seeds")]
+    others = [run for run, each in known.configs.items() if each.entry["family"] not in ("data", "seeds", "middle")]
     judged = [run for run in others if known.learned(run).sum() >= FLOOR]
     erring = [float((known.wrong(run, *OUT)[known.learned(run)] > 0).sum()) for run in judged]
     left_out = len(others) - len(judged)
@@ -286,15 +300,15 @@ def _coverage(known: Known) -> None:
     found, plain = known.found, known.beside_mixture
     for name in OUT:
         pair = known.decades(MIXTURE, name), known.good_decades(plain, name)
-        found.add(comparisons.REMOVED[name], *pair, excluded=known.lost(plain))
+        known.compare(comparisons.REMOVED[name], *pair, known.lost(plain), (plain, name))
     for (run, name, beside), comparison in comparisons.MORE.items():
         other = known.decades(MIXTURE, name) if beside == "mixture" else known.good_decades(BASE, name)
         lost = known.lost(run) if beside == "mixture" else known.lost(run, BASE)
-        found.add(comparison, known.good_decades(run, name), other, excluded=lost)
+        known.compare(comparison, known.good_decades(run, name), other, lost, (BASE, name))
     found.add(comparisons.MIXTURE_CLEAN, known.wrong(MIXTURE, "mix", *OUT))
     rivals: dict[str, list[Floats]] = {}
     for run, config in known.configs.items():
-        if config.entry["family"] not in ("data", "seeds"):  # the factorial repeats seeds of the baseline
+        if config.entry["family"] not in ("data", "seeds", "middle"):  # the factorial repeats seeds of the baseline
             rivals.setdefault(config.entry["family"], []).append(known.wrong(run, *OUT) == 0)
     enough = [flags for parts in rivals.values() if len(flags := np.concatenate(parts)) >= FLOOR]
     best = max(enough, key=np.mean, default=np.empty(0))
@@ -330,7 +344,7 @@ def _controls(known: Known) -> None:
         pair = base[kept], known.good(best, "dense")[kept]
         found.add(comparisons.POSITIONS["best of three"], *pair, excluded=known.lost(BASE, best) if best else 0)
     own, other, lost = known.paired(EMBED_HALF, lambda run: known.decades(run, "sparse"))
-    found.add(comparisons.DROPPED, own, other, excluded=lost)
+    known.compare(comparisons.DROPPED, own, other, lost, (BASE, "sparse"))
     wrong = known.wrong(EMBED_HALF, "sparse")[known.learned(EMBED_HALF)]
     found.add(comparisons.DROPPED_CLEAN, wrong, excluded=known.lost(EMBED_HALF))
 
@@ -352,7 +366,7 @@ def _sharpened(known: Known) -> None:
     for kind, run in SHARP.items():
         for name in OUT:
             own, base, lost = known.paired(run, lambda each, name=name: known.decades(each, name))  # type: ignore[misc]
-            found.add(comparisons.PENALISED[kind, name], own, base, excluded=lost)
+            known.compare(comparisons.PENALISED[kind, name], own, base, lost, (BASE, name))
         own, base, lost = known.paired(run, known.weights)
         found.add(comparisons.SHARPER[kind], own, base, excluded=lost)
     every = [run for run, config in known.configs.items() if config.entry["family"] == "sharpen"]
@@ -367,7 +381,24 @@ def _sharpened(known: Known) -> None:
     errors = {run: known.paired(run, lambda each: known.decades(each, "sparse")) for run in every}
     best, kept = halved((run, own - base) for run, (own, base, _) in errors.items())
     own, base, lost = errors.get(best, (np.empty(0), np.empty(0), 0))
-    found.add(comparisons.BEST_PENALTY, own[kept], base[kept], excluded=lost)
+    known.compare(comparisons.BEST_PENALTY, own[kept], base[kept], lost, (BASE, "sparse"))
+
+
+def _middle(known: Known) -> None:
+    """Compare the middle-sized models with each other; those of the mixture count whether or not they learned."""
+    if MIDDLE not in known.configs:
+        return
+    known.found.put(
+        comparisons.MIDDLE_FITTED, intervals.share(known.learned(MIDDLE), known.context.settings.confidence)
+    )
+    for name, comparison in comparisons.MIDDLE_ERROR.items():
+        known.found.add(comparison, known.good(MIDDLE, name), excluded=known.lost(MIDDLE))
+    for (run, name), comparison in comparisons.MIDDLE_CHANGED.items():
+        other = known.good_decades(MIDDLE, name)
+        mixed = run == MIDDLE_MIXTURE
+        own = known.decades(run, name) if mixed else known.good_decades(run, name)
+        lost = known.lost(MIDDLE) if mixed else known.lost(run, MIDDLE)
+        known.compare(comparison, own, other, lost, (MIDDLE, name))
 
 
 def _generative(known: Known) -> None:
@@ -404,6 +435,13 @@ def _square(known: Known, name: str) -> Floats:
     return values[:, rows["learned"].to_numpy().reshape(k, k).all(0)]
 
 
+def _variances(known: Known) -> pl.DataFrame | None:
+    """Return the table ``seed_variance``; None without a factorial."""
+    if FACTORIAL not in known.configs:
+        return None
+    return pl.DataFrame([row for name in OUT for row in _variance(known, name)]).fill_nan(None)
+
+
 def _variance(known: Known, name: str) -> Iterator[Row]:
     """Yield what each seed adds to the variance of log errors, where models learned."""
     values = _square(known, name)
@@ -424,6 +462,8 @@ def _variance(known: Known, name: str) -> Iterator[Row]:
 
 
 def _seeds(known: Known) -> None:
+    if FACTORIAL not in known.configs:
+        return
     values = _square(known, "dense")
     k = known.configs[FACTORIAL].entry["data_seeds"]
     parts = factorial.components(values, known.context.settings.confidence)

@@ -26,6 +26,13 @@ SILENT, BEFORE = 800, 32  # no-ops of the drift probes, and between their writes
 EVERY = 8  # positions between two rows of the table of drift
 RECENT = 32
 FAR = 4  # times the training length, on which models are measured as well where their positions allow it
+NO_HEADS = {
+    "run": pl.String,
+    "replica": pl.Int64,
+    "layer": pl.Int64,
+    "max_weight": pl.Float64,
+    "ideal": pl.Boolean,
+}  # where no models of several layers were trained
 ON = {0.5: "p05", 0.9: "p09"}  # the held-out set of a share of no-ops in training
 
 
@@ -53,16 +60,17 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
                     switches.append(switch)
     measured = with_learned(pl.DataFrame(sharp, infer_schema_length=None), configs, context.settings)
     summary = pl.DataFrame(switches, infer_schema_length=None)
+    in_layers = pl.DataFrame(heads, schema=None if heads else NO_HEADS)
     return {
         "configs": pl.DataFrame([reading.described(each) for each in configs.values()], infer_schema_length=None),
         "sim_eval": measured,
         "sim_maps": pl.DataFrame(shown),
-        "heads": pl.DataFrame(heads),
-        "head_distance": pl.DataFrame(apart),
+        "heads": in_layers if heads else None,
+        "head_distance": pl.DataFrame(apart) if apart else None,
         "weight_norms": pl.DataFrame(norms),
         "drift": pl.DataFrame(drift, infer_schema_length=None),
         "drift_summary": summary,
-        "comparisons": _compared(context, Known(configs, measured, pl.DataFrame(heads), pl.DataFrame(norms), summary)),
+        "comparisons": _compared(context, Known(configs, measured, in_layers, pl.DataFrame(norms), summary)),
     }
 
 

@@ -48,6 +48,16 @@ STATEMENTS = {
     "27": "In models of several layers a penalty leaves one head that looks at the last write, and parameter "
     "matrices of smaller norm.",
 }
+# What the abstract and the introduction of the paper, and its results R1 to R8, say first, each with the claims that
+# test it: these are decided at quick.
+HEADLINES = {
+    "Transformers that fit the language have a long tail of sporadic errors (R1)": ("2", "3"),
+    "a small recurrent model has none (R2)": ("1", "5"),
+    "training on rare sequences removes almost all of them (R4)": ("8",),
+    "some choices of the algorithm reduce them (R6)": ("12",),
+    "sharpened attention is hard attention, and errors persist (R8)": ("18",),
+    "and it drifts away from what has to be remembered (R8)": ("19",),
+}
 PARTS = (glitches, controls, simulation, theory, arithmetic, language_models, autopsy)
 
 

@@ -13,6 +13,7 @@ from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.flipflop import comparisons
 from pipeline.studies.flipflop.claims.common import SECTION
 from pipeline.studies.flipflop.comparisons import AMOUNTS, KINDS, OUT
+from pipeline.studies.flipflop.names import MIDDLE_EMBED_HALF, MIDDLE_MIXTURE, MIDDLE_SHARP, MIDDLE_SINE
 from schemas.claims import OWN
 
 FACTOR_THREE = -math.log10(3)  # a third of the error, in decades
@@ -27,6 +28,9 @@ def gates(context: Results) -> Iterator[Gate]:
     for name in ("dense", "sparse"):
         yield gate("8", f"{name}, tenfold", comparisons.REMOVED[name], at_most(-1.0), R4)
     yield gate("8", "dense, direction", comparisons.REMOVED["dense"], below(0.0), R4)
+    for name in OUT:
+        middle = comparisons.MIDDLE_CHANGED[MIDDLE_MIXTURE, name]
+        yield gate("8", f"{name}, middle-sized, tenfold", middle, at_most(-1.0), R4)
     six = Published(0.24, derivation="6 of 25 models")
     clean = comparisons.MIXTURE_CLEAN
     yield gate("8", "models without error", clean, above(0.0), R4, published=six, size_needed="paper")
@@ -43,6 +47,11 @@ def gates(context: Results) -> Iterator[Gate]:
     two = Published(-2.0, derivation="two orders of magnitude")
     yield gate("11", "sparse", comparisons.DROPPED, at_most(-1.0), R6, published=two, size_needed="paper")
     yield gate("11", "not without error", comparisons.DROPPED_CLEAN, below(0.5), R6)
+    middle = comparisons.MIDDLE_CHANGED[MIDDLE_EMBED_HALF, "sparse"]
+    yield gate("11", "sparse, middle-sized", middle, at_most(-1.0), R6, published=two, size_needed="paper")
+    yield gate("12", "sinusoidal, middle-sized", comparisons.MIDDLE_CHANGED[MIDDLE_SINE, "dense"], below(0.0), R6)
+    middle = comparisons.MIDDLE_CHANGED[MIDDLE_SHARP, "sparse"]
+    yield gate("13", "entropy, sparse, middle-sized", middle, at_most(FACTOR_THREE), R7, published=TENTH)
     for name, comparison in comparisons.POSITIONS.items():
         yield gate("12", name, comparison, above(0.0), R6)
     third = at_most(FACTOR_THREE)

@@ -21,6 +21,7 @@ from pipeline.studies.flipflop.figures.common import (
 from pipeline.studies.flipflop.names import BASE, FAMILIES, GENERATIVE, LSTM
 
 OUT = ["sparse", "dense"]
+FEW = 50  # reads of a bin, of fewer of which a share says little
 ERROR = "error (share of reads)"
 
 
@@ -41,8 +42,11 @@ def sizes(context: Results) -> Figure:
     """Error while training goes on, of Transformers of several sizes: faint, at each checkpoint; strong, the least
     so far, coloured by size; dashed, of models that did not learn the training language. Errors are those on the
     first strings of each set."""
-    table = context.table("configs").filter(pl.col("family").is_in(["baseline", "middle", "scale_size"]))
-    return _curves(context, table["run"].to_list(), "Errors during training by size", by_run=True)
+    title = "Errors during training by size"
+    table = context.table("configs").filter(pl.col("family").is_in(["baseline", "scale_size"]))
+    if table.height < 2:
+        return empty(title, "no other size was trained at this scale")
+    return _curves(context, table["run"].to_list(), title, by_run=True)
 
 
 def _curves(context: Results, runs: list[str], title: str, by_run: bool = False) -> Figure:
@@ -239,8 +243,10 @@ def factorial(context: Results) -> Figure:
 
 def distances(context: Results) -> Figure:
     """Error by the distance in pairs between a read and the last pair that shows its bit, in bins that double: means
-    over canonical models that learned the training language, with Student's intervals over models."""
+    over canonical models that learned the training language, with Student's intervals over models. Bins of few reads,
+    which the table has, are left out."""
     table = context.table("by_distance").filter(pl.col("set").is_in(OUT), kind="info", run=BASE)
+    table = table.filter(pl.col("n_reads") >= FEW)
     if not table.height:
         return empty("Errors by distance", "no canonical model learned at this scale")
     data = table.with_columns(panel=pl.col("set").replace_strict(SETS, return_dtype=pl.String))

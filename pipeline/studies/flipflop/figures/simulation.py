@@ -15,6 +15,7 @@ from pipeline.studies.flipflop.figures.common import dashed, points, with_learne
 from pipeline.studies.flipflop.names import (
     LINEAR,
     LINEAR_ARMS,
+    LINEAR_RISING,
     LINEAR_SHARP,
     MANY,
     MANY_FIRST,
@@ -36,8 +37,8 @@ PENALTIES = {
 TRAINED_ON = {
     run: f"{p}{penalty}"
     for p, (plain, sharp) in LINEAR_ARMS.items()
-    for run, penalty in ((plain, ""), *((run, f", {kind} penalty") for kind, run in sharp.items()))
-}
+    for run, penalty in ((plain, ""), *((run, f", {kind} penalty from the start") for kind, run in sharp.items()))
+} | {run: f"0.5, rising {kind} penalty" for kind, run in LINEAR_RISING.items()}
 
 
 def single_maps(context: Results) -> Figure:
@@ -56,6 +57,9 @@ def deep_maps(context: Results) -> Figure:
 
 def _maps(context: Results, runs: list[str], title: str, columns: int) -> Figure:
     table = context.table("sim_maps").filter(pl.col("run").is_in(runs))
+    table = table.sort(
+        pl.col("run").replace_strict({run: n for n, run in enumerate(runs)}, default=-1), maintain_order=True
+    )
     if not table.height:
         return empty(title, "nothing was trained at this scale")
     data = table.rename({"last_write": "box"})
@@ -63,7 +67,7 @@ def _maps(context: Results, runs: list[str], title: str, columns: int) -> Figure
     learned = dict(known.iter_rows())  # the maps are those of the first model of a run
     cell = 16 if columns <= 4 else 10
     panels, words = [], []
-    for run in runs:
+    for run in data["run"].unique(maintain_order=True).to_list():
         for (layer, head), rows in data.filter(run=run).group_by("layer", "head", maintain_order=True):
             several = data.filter(run=run)["head"].n_unique() > 1 or data.filter(run=run)["layer"].n_unique() > 1
             name = PENALTIES[run] + (f", {layer}.{head}" if several else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from pipeline.kit import intervals
 from pipeline.kit.inputs import Inputs
 from pipeline.languages import flipflop as language
 from pipeline.studies.flipflop.comparisons import OUT
+from pipeline.studies.flipflop.names import BASE
 from schemas.flipflop.datasets import matrix
 
 Bools = NDArray[np.bool_]
@@ -95,6 +96,15 @@ def held(context: Inputs, config: Config, dataset: str = "") -> dict[str, NDArra
     return {name: matrix(frame.filter(set=name)["tokens"]) for name in names}
 
 
+def own_error(context: Inputs, config: Config, wrong: Callable[[NDArray[np.uint8]], Bools]) -> Floats:
+    """Return the error (R,) of each model on held-out strings like those that it was trained on: the mean over its
+    languages. ``wrong`` says of strings where the models answer wrongly, (R, reads)."""
+    frame = context.dataset(config.entry["dataset"])
+    sets = [frame.filter(p_ignore=p) for p in config.entry["train"]]
+    errors: Floats = np.mean([wrong(matrix(each["tokens"])).mean(1) for each in sets if each.height], 0)
+    return errors
+
+
 def configs(context: Inputs) -> dict[str, Config]:
     """Return all runs of the experiment that have models."""
     return {name: Config.read(context, name) for name in context.runs()}
@@ -160,13 +170,18 @@ def distances(run: str, name: str, wrong: Bools, reads: language.Reads, confiden
 
 
 def final(context: Inputs, config: Config, dataset: str = "") -> tuple[list[Row], list[Row]]:
-    """Return rows of ``final`` and of ``by_distance`` of one run; a model counts as learned by its own held-out set."""
+    """Return rows of ``final`` and of ``by_distance`` of one run; a model counts as learned by held-out strings like
+    those that it was trained on."""
     rows: list[Row] = []
     binned: list[Row] = []
     sets = held(context, config, dataset)
     known = {name: _wrong(config, tokens) for name, tokens in sets.items()}
-    own = _wrong(config, held(context, config)["val"]) if dataset else known["val"]
-    good = learned(own[0].mean(1), context.settings)
+    seen = {tokens.tobytes(): wrong for tokens, (wrong, _) in zip(sets.values(), known.values(), strict=True)}
+
+    def wrong_on(tokens: NDArray[np.uint8]) -> Bools:
+        return seen[tokens.tobytes()] if tokens.tobytes() in seen else _wrong(config, tokens)[0]
+
+    good = learned(own_error(context, config, wrong_on), context.settings)
     for name, tokens in sets.items():
         reads, (wrong, disagree) = language.reads(tokens), known[name]
         if good.any():
@@ -228,9 +243,10 @@ def scatter(final: pl.DataFrame) -> pl.DataFrame:
 
 
 def violins(final: pl.DataFrame) -> pl.DataFrame:
-    """Return the five-number summary of errors over the models of each run and set that learned."""
+    """Return the five-number summary of errors over the models of each run and set that learned, and the quotient of
+    their median and that of the baseline; null where that is 0, or there is none."""
     e = pl.col("error").filter("learned")
-    return final.group_by("run", "family", "length", "set", maintain_order=True).agg(
+    found = final.group_by("run", "family", "length", "set", maintain_order=True).agg(
         pl.len().alias("n_runs"),
         pl.col("learned").sum().alias("n_learned"),
         e.min().alias("least"),
@@ -240,4 +256,8 @@ def violins(final: pl.DataFrame) -> pl.DataFrame:
         e.max().alias("most"),
         (pl.col("n_err") == 0).sum().alias("n_zero"),
         pl.col("n_reads").first(),
+    )
+    base = found.filter(pl.col("median") > 0, run=BASE).select("length", "set", base="median")
+    return found.join(base, on=["length", "set"], how="left", maintain_order="left").select(
+        *found.columns, ratio_to_baseline=pl.col("median") / pl.col("base")
     )
