@@ -120,6 +120,24 @@ def finals(frame: pl.DataFrame) -> dict[str, Floats]:
     return {arm: last.filter(arm=arm)["accuracy"].to_numpy() for arm in arms}
 
 
+def number(context: Inputs, run: str) -> int:
+    """Return how many models a run has: replicas of all rates, with those side by side."""
+    entry = context.run_header(run)["entry"]
+    return int(entry["replicas"] * entry["side"] * len(entry["lr"]))
+
+
+def of_teachers(final: dict[str, Floats], teachers: int) -> dict[str, Floats]:
+    """Return the values of each arm (`finals`) with one for each teacher: the mean of its students.
+
+    Students with numbers that are equal up to a multiple of ``teachers`` have one teacher, and those of labels that
+    read their inputs are taken together alike. What is averaged counts once: students of one teacher are not independent.
+    """
+    return {
+        arm: values.reshape(-1, teachers).mean(0) if len(values) > teachers else values
+        for arm, values in final.items()
+    }
+
+
 def better_temperature(final: dict[str, Floats]) -> str:
     """Return the arm of one-shot distillation with the larger mean: of the two temperatures the better one counts
     (section 4.2.1)."""
