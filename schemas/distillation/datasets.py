@@ -33,7 +33,9 @@ class Examples(pa.DataFrameModel):
         nullable=True,
         description="text files that blocks are cut from; null: a generated text",
     )
-    row: pl.Int32 = pa.Field(ge=0, description="number of the string or sentence, or of the student; a checkpoint's step")
+    row: pl.Int32 = pa.Field(
+        ge=0, description="number of the string or sentence, or of the student; a checkpoint's step"
+    )
     bits: pl.List = pa.Field(
         dtype_kwargs={"inner": pl.UInt8}, nullable=True, description="of a string: 0 is the sign +1, 1 is -1"
     )
@@ -66,7 +68,9 @@ class Examples(pa.DataFrameModel):
         description="classes answered to what is asked, in its order, step by step; 0 behind the last",
     )
     soft: pl.List = pa.Field(
-        dtype_kwargs={"inner": pl.Float32}, nullable=True, description="probabilities answered, class by class; a checkpoint's weights"
+        dtype_kwargs={"inner": pl.Float32},
+        nullable=True,
+        description="probabilities answered, class by class; a checkpoint's weights",
     )
 
     class Config:

@@ -250,7 +250,7 @@ def test_answers_while_students_train_are_those_that_are_stored(folder: Path, me
         torch.testing.assert_close(own, other, atol=1e-4, rtol=1e-5)
         losses.add(round(float(own["loss"]), 3))
     assert len(losses) > 1
-    with pytest.raises(SandglassError, match="answers steps .*; the run has 99"):
+    with pytest.raises(SandglassError, match=r"answers steps .*; the run has 99"):
         runs.prepare(entry.model_copy(update={"steps": 99}), frame, SEED)
 
 

@@ -53,7 +53,7 @@ def mean_spans(grammar: str, root: int, level: int) -> float:
     (True, 2.0)
     """
     known, depth = pcfg.grammar(grammar), pcfg.DEPTH + 1 - level
-    counts = {symbol: 1.0 for symbol in pcfg.SYMBOLS[depth]}
+    counts = dict.fromkeys(pcfg.SYMBOLS[depth], 1.0)
     for symbols in reversed(pcfg.SYMBOLS[pcfg.depth(root) : depth]):
         for symbol in symbols:
             sides = known.rules[symbol]
@@ -72,7 +72,9 @@ def of_answers(entry: Taught) -> str:
     """Return what the answers of an entry take, in words."""
     size = answer_bytes(entry)
     taken = "would take, had they not been asked while students train" if entry.answered_during_training else "take"
-    return f"{asked(entry):,.0f} answers a step, {entry.steps:,} steps; the answers of all students {taken}: {said(size)}"
+    return (
+        f"{asked(entry):,.0f} answers a step, {entry.steps:,} steps; the answers of all students {taken}: {said(size)}"
+    )
 
 
 def of_training(entry: Run, settings: dict[str, Any], data: dict[str, NDArray[np.generic]]) -> str:
@@ -80,7 +82,10 @@ def of_training(entry: Run, settings: dict[str, Any], data: dict[str, NDArray[np
     which is that of the products at the speed of a large one on this device."""
     C, P = data["weights"].shape
     tokens = entry.batch * data["held.x"].shape[1]
-    plans = [{(place, own % entry.side, a, b) for own, plan in enumerate(each) for place, a, b in plan} for each in settings["plans"]]
+    plans = [
+        {(place, own % entry.side, a, b) for own, plan in enumerate(each) for place, a, b in plan}
+        for each in settings["plans"]
+    ]
     passes = sum(b - a for each in plans for _, _, a, b in each)
     flops = 2.0 * P * tokens * passes
     speed = device_speed()

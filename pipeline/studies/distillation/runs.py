@@ -134,7 +134,10 @@ def _streamed(entry: Run, students: pl.DataFrame, asked: pl.DataFrame, data: Dat
     for replica in range(sizes["replicas"]):
         rows = students.filter(replica=replica).sort("row").select("teacher", "schedule").iter_rows()
         plans.append(
-            [[[places[number, each["checkpoint"]], each["start"], each["end"]] for each in plan or []] for number, plan in rows]
+            [
+                [[places[number, each["checkpoint"]], each["start"], each["end"]] for each in plan or []]
+                for number, plan in rows
+            ]
         )
     _must_fit(entry, sizes | {"steps": max(part[2] for of_replica in plans for plan in of_replica for part in plan)})
     teacher = json.loads(asked["student"][0])

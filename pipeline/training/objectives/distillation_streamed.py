@@ -6,8 +6,8 @@ the teacher for each checkpoint and each number of students; what it saves are t
 published grammars, batches and horizons are hundreds of GiB, against some hundred MiB of weights.
 
 Settings: as there, without ``hard`` and ``soft``; ``teacher``, its ``model`` and ``spec``; ``plans``, for each replica
-and student the ``[place, start, end]`` of the checkpoints in turn, where ``place`` is that of the weights, or nothing of
-a student of labels; ``taus``, the temperature of each student.
+and student the ``[place, start, end]`` of the checkpoints in turn, where ``place`` is that of the weights, or nothing
+of a student of labels; ``taus``, the temperature of each student.
 
 Data of the job: ``weights`` (C, P) float32, the kept weights that are asked, in the order of the model's shapes.
 """

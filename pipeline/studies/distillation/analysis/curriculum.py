@@ -85,6 +85,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         "chosen": chosen,
         "arms": lessons.averages(context, pl.concat([teachers, courses])),
         "models": lessons.models(context, courses),
+        "courses": lessons.one_by_one(teachers),
         "comparisons": found.table(),
     }
 

@@ -71,6 +71,11 @@ def models(context: Inputs, frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def one_by_one(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the courses of all models as the table ``courses`` has them."""
+    return frame.select("run", "arm", "model", "step", "accuracy", "loss")
+
+
 def at(frame: pl.DataFrame, steps: dict[int, int], arm: str) -> Floats:
     """Return the accuracies (models,) of an arm at the steps given for each model, in the order of models."""
     own = frame.filter(arm=arm)
@@ -130,11 +135,11 @@ def of_teachers(final: dict[str, Floats], teachers: int) -> dict[str, Floats]:
     """Return the values of each arm (`finals`) with one for each teacher: the mean of its students.
 
     Students with numbers that are equal up to a multiple of ``teachers`` have one teacher, and those of labels that
-    read their inputs are taken together alike. What is averaged counts once: students of one teacher are not independent.
+    read their inputs are taken together alike. What is averaged counts once, as students of one teacher are not
+    independent.
     """
     return {
-        arm: values.reshape(-1, teachers).mean(0) if len(values) > teachers else values
-        for arm, values in final.items()
+        arm: values.reshape(-1, teachers).mean(0) if len(values) > teachers else values for arm, values in final.items()
     }
 
 
