@@ -92,6 +92,12 @@ def kinds(field: str, labels: list[str], title: str | None = None, columns: int 
     }
 
 
+def _guessing(chance: float) -> alt.Chart:
+    """Return a rule at the accuracy of guessing, on the axis of the curves."""
+    rule = alt.Chart(pl.DataFrame({"y": [chance]})).mark_rule(color=charts.GREY, strokeDash=[2, 2])
+    return rule.encode(y=alt.Y("y:Q", **percent("accuracy", chance)))
+
+
 def courses(frame: pl.DataFrame, title: str, chance: float, width: int = 270, columns: int = 2) -> Any:
     """Return mean accuracies over steps with their intervals; a rule at the accuracy of guessing."""
     data = named(frame)
@@ -106,7 +112,7 @@ def courses(frame: pl.DataFrame, title: str, chance: float, width: int = 270, co
         strokeDash=dashed(arms, columns),
         tooltip=["label:N", "step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q", "interval:N"],
     )
-    rule = alt.Chart(pl.DataFrame({"y": [chance]})).mark_rule(color=charts.GREY, strokeDash=[2, 2]).encode(y="y:Q")
+    rule = _guessing(chance)
     return alt.layer(rule, band, line, width=width, height=200, title=alt.TitleParams(title, fontSize=13))
 
 
@@ -127,7 +133,7 @@ def one_by_one(frame: pl.DataFrame, title: str, chance: float, width: int = 270,
             tooltip=["label:N", "model:Q", "step:Q", alt.Tooltip("accuracy:Q", format=".3f")],
         )
     )
-    rule = alt.Chart(pl.DataFrame({"y": [chance]})).mark_rule(color=charts.GREY, strokeDash=[2, 2]).encode(y="y:Q")
+    rule = _guessing(chance)
     return alt.layer(rule, line, width=width, height=200, title=alt.TitleParams(title, fontSize=13))
 
 

@@ -57,7 +57,7 @@ def attention(context: Results) -> Figure:
     learns = alt.Chart(data.filter(what="accuracy")).mark_line(strokeWidth=2, color=charts.BLACK)
     learns = learns.encode(x=steps, y=alt.Y("value:Q", **percent("accuracy", 0.5)), column=column)
     learns, knows = (part.properties(width=140, height=110) for part in (learns, knows))
-    chart = alt.vconcat(learns, weight, knows).resolve_scale(color="independent")
+    chart = alt.vconcat(learns, weight, knows).resolve_scale(color="independent", strokeDash="independent")
     ends = total.filter(pl.col("step") == pl.col("step").max())["value"].sort().to_list()
     description = f"Weight on signs that matter at the end: {ends[0]:.2f} to {ends[-1]:.2f}."
     return chart.properties(title=title, description=description), data
