@@ -279,7 +279,7 @@ def intervals(arm: Arm, kept: list[int], chosen: list[int], steps: int) -> list[
 
 def _planned(entry: Taught, teachers: Teachers, replica: int) -> list[dict[str, Any]]:
     """Return a row for each student of a replica: who teaches it, and when with which checkpoint."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, arm in entry.arms.items():
         for own in range(entry.side):
             number = (replica * entry.side + own) % teachers.number

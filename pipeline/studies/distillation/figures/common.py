@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import altair as alt
+import numpy as np
 import polars as pl
 
 from pipeline.kit import charts
@@ -349,18 +350,16 @@ def lesson(
     ``label``, ``value``; ``axis`` is the title); and how its students end (``teacher``, ``accuracy``, ``final``,
     ``label``). Teachers learn at steps of their own, so that nothing is averaged over them: a point is one model.
     """
-    low = min(course["accuracy"].min(), students["accuracy"].min())  # type: ignore[type-var]
+    low = float(np.concatenate([course["accuracy"].to_numpy(), students["accuracy"].to_numpy()]).min())
     teachers = sorted(course["teacher"].unique())
     slider = alt.param(
         name="at",
         value=0.75,
-        bind=alt.binding_range(
-            min=round(float(low), 2), max=1.0, step=0.01, name="accuracy of the teacher's checkpoint: "
-        ),
+        bind=alt.binding_range(min=round(low, 2), max=1.0, step=0.01, name="accuracy of the teacher's checkpoint: "),
     )
     menu = alt.param(name="who", value="all", bind=alt.binding_select(options=["all", *teachers], name="teacher: "))
     chosen = "who == 'all' || datum.teacher == who"
-    span = alt.Scale(domain=[int(20 * float(low)) / 20, 1], nice=False)
+    span = alt.Scale(domain=[int(20 * low) / 20, 1], nice=False)
     x = alt.X("accuracy:Q", title=None, scale=span, axis=alt.Axis(format=".2f", tickCount=6))
     zero = alt.Chart(pl.DataFrame({"zero": [0]})).transform_calculate(now="at")
     upright = zero.mark_rule(color=charts.GREY, strokeWidth=2).encode(x=alt.X("now:Q", scale=span))
@@ -391,7 +390,7 @@ def lesson(
         )
     )
     ways = students["label"].unique(maintain_order=True).to_list()
-    same = alt.Chart(pl.DataFrame({"accuracy": [float(low), 1.0], "final": [float(low), 1.0]})).mark_line(
+    same = alt.Chart(pl.DataFrame({"accuracy": [low, 1.0], "final": [low, 1.0]})).mark_line(
         color=charts.GREY, strokeDash=[2, 2], strokeWidth=1.5
     )
     ends = (
