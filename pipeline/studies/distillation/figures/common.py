@@ -412,7 +412,7 @@ def lesson(
         .transform_filter(near)
         .transform_aggregate(low="min(final)", high="max(final)", count="count()")
         .transform_calculate(
-            text="datum.count + ' students near the slider end at ' + format(datum.low, '.2f') + ' to ' + "
+            text="'students near the slider: ' + datum.count + ', which end at ' + format(datum.low, '.2f') + ' to ' + "
             "format(datum.high, '.2f')"
         )
         .mark_text(align="left", baseline="top", dx=6, dy=4)
