@@ -47,7 +47,8 @@ def masked(context: Results) -> Figure:
         width=270, height=260, title=alt.TitleParams("here", fontSize=13)
     )
     description = f"Accuracy at the end: {accuracies}."
-    chart = alt.hconcat(ours, _published(scale)).properties(title=TITLE, description=description)
+    chart = alt.hconcat(ours, _published(scale)).resolve_scale(color="independent", strokeDash="independent")
+    chart = chart.properties(title=TITLE, description=description)
     return chart, data
 
 
