@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 class Examples(pa.DataFrameModel):
     """Held-out strings of a parity task, sentences of a grammar or blocks of text, a row each; and behind them a row
-    for each student that a teacher answers."""
+    for each student that a teacher answers, and where that answers while they train, for each checkpoint it needs."""
 
-    part: pl.String = pa.Field(isin=["held", "student"])
+    part: pl.String = pa.Field(isin=["held", "student", "checkpoint"])
     task: pl.String = pa.Field(isin=["parity", "masked", "next"])
     d: pl.Int16 = pa.Field(ge=2, nullable=True, description="signs of a string")
     k: pl.Int16 = pa.Field(ge=1, nullable=True, description="signs of a parity")
@@ -33,7 +33,9 @@ class Examples(pa.DataFrameModel):
         nullable=True,
         description="text files that blocks are cut from; null: a generated text",
     )
-    row: pl.Int32 = pa.Field(ge=0, description="number of the string or sentence, or of the student in its replica")
+    row: pl.Int32 = pa.Field(
+        ge=0, description="number of the string or sentence, or of the student; a checkpoint's step"
+    )
     bits: pl.List = pa.Field(
         dtype_kwargs={"inner": pl.UInt8}, nullable=True, description="of a string: 0 is the sign +1, 1 is -1"
     )
@@ -48,7 +50,9 @@ class Examples(pa.DataFrameModel):
         description="what became of each: 0 none, 1 masked, 2 random, 3 kept; of next tokens 1: asked for",
     )
     replica: pl.Int32 = pa.Field(nullable=True, ge=0, description="of the student")
-    student: pl.String = pa.Field(nullable=True, description="its arm and its number among those of that arm")
+    student: pl.String = pa.Field(
+        nullable=True, description="its arm and its number among those of that arm; of a checkpoint its shape, as JSON"
+    )
     batch: pl.Int32 = pa.Field(nullable=True, ge=1, description="strings or sentences of a step")
     asked: pl.Int32 = pa.Field(nullable=True, ge=1, description="answers kept for a step: as many as any step asks for")
     tau: pl.Float64 = pa.Field(nullable=True, ge=0, description="temperature; 0: most likely classes")
@@ -64,7 +68,9 @@ class Examples(pa.DataFrameModel):
         description="classes answered to what is asked, in its order, step by step; 0 behind the last",
     )
     soft: pl.List = pa.Field(
-        dtype_kwargs={"inner": pl.Float32}, nullable=True, description="probabilities answered, class by class"
+        dtype_kwargs={"inner": pl.Float32},
+        nullable=True,
+        description="probabilities answered, class by class; a checkpoint's weights",
     )
 
     class Config:

@@ -57,6 +57,23 @@ class Models(Result):
         unique = ["run", "arm", "model"]
 
 
+class Courses(Result):
+    """Accuracy of every model after so many steps: of models that learn at steps of their own no mean shows what one
+    does."""
+
+    run: pl.String
+    arm: pl.String = FIELD(description="how it is taught; label: the teacher itself")
+    model: pl.Int32 = FIELD(ge=0, description="number within the arm; the same number has the same teacher")
+    step: pl.Int32 = FIELD(ge=1, description="steps of its own training")
+    accuracy: pl.Float64 = FIELD(**SHARE, nullable=True, description="on held-out inputs")
+    loss: pl.Float64 = FIELD(ge=0, nullable=True, description="on held-out inputs, nats")
+
+    class Config:
+        """One row per model and step."""
+
+        unique = ["run", "arm", "model", "step"]
+
+
 class LearningRates(Result):
     """Learning rates that were tried, and which of them is the best of an arm: by mean accuracy, then by speed."""
 
@@ -419,6 +436,7 @@ TWO_STAGES = {
 SCHEMAS = {
     "arms": Arms,
     "models": Models,
+    "courses": Courses,
     "learning_rates": LearningRates,
     "comparisons": Comparisons,
     "correlations": Correlations,

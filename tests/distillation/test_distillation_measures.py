@@ -78,6 +78,16 @@ def test_places_lie_apart_from_the_ends() -> None:
     assert windows.places(432) == list(range(30, 421, 30)) and windows.places(27) == [6, 13, 20]
 
 
+def test_all_strings_of_a_small_grammar_are_read_once_each() -> None:
+    """The 512 strings of cfg3b below 13 are as likely; of more than are asked for none is listed."""
+    words, lengths = windows._every("cfg3b", 13, 512) or (np.empty(0), np.empty(0))
+    assert len(np.unique(words, axis=0)) == len(words) == 512 and set(lengths) <= set(range(12, 19))
+    assert (words[:, 0] == pcfg.BOS).all() and ((words != pcfg.PAD).sum(1) == lengths + 1).all()
+    drawn_words, _ = pcfg.strings(np.random.default_rng(0), "cfg3b", 50, 13)
+    assert set(drawn_words) == set(words[:, 1:][words[:, 1:] != pcfg.PAD])
+    assert windows._every("cfg3b", 13, 511) is None
+
+
 def test_phases_of_a_curve() -> None:
     """The curve of Figure 4.7, read from the graphic: plateau 1.04, 0.52 after 1,000 steps, 0.18 after 2,000."""
     points = [(200, 1.04), (400, 1.04), (600, 0.98), (800, 0.8), (1000, 0.52), (1200, 0.4), (2000, 0.18), (8000, 0.03)]

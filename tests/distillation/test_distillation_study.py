@@ -157,6 +157,17 @@ def test_students_of_a_teacher_that_has_not_learned_are_left_out() -> None:
     assert rows["attention-valley"]["value"] == 9.0 and rows["attending-delay"]["value"] == 1.0
 
 
+def test_students_of_one_teacher_count_once() -> None:
+    """Numbers that are equal up to the number of teachers have one teacher."""
+    final = {"ce": np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.8]), "os": np.array([0.5, 0.6, 0.7])}
+    counted = lessons.of_teachers(final, 3)
+    np.testing.assert_allclose(counted["ce"], [0.25, 0.35, 0.55])
+    assert counted["os"] is final["os"]
+    header = {"entry": {"replicas": 2, "side": 3, "lr": [0.1, 0.2]}}
+    context: Any = SimpleNamespace(run_header=lambda run: header)
+    assert lessons.number(context, "x") == 12
+
+
 def test_models_are_late_or_never_learn() -> None:
     course = pl.DataFrame(
         {

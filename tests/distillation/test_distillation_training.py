@@ -14,7 +14,7 @@ from workspace import load_study
 from pipeline.errors import SandglassError
 from pipeline.languages import parity
 from pipeline.store import tables
-from pipeline.studies.distillation import datasets, labels, runs
+from pipeline.studies.distillation import costs, datasets, labels, runs
 from pipeline.studies.distillation.params import Arm, Checkpoint
 from pipeline.training import core, ensemble, jobs
 from schemas.distillation.datasets import task
@@ -223,6 +223,51 @@ def test_answers_are_those_of_the_scheduled_checkpoint(folder: Path, member: str
                     np.testing.assert_allclose(row["soft"][K * first : K * first + K], expected, atol=1e-4)
                 checked += 1
     assert checked > len(entry.arms)
+
+
+@pytest.mark.parametrize("member", ["distillation-pupils-1", "distillation-endings-pupils-2-2"])
+def test_answers_while_students_train_are_those_that_are_stored(folder: Path, member: str) -> None:
+    """The loss of each step with the teacher's weights in the job is that with its answers, for all schedules."""
+    stored = _job(folder, member)
+    entry = load_study("distillation").members("runs")[member]
+    source = load_study("distillation").members("datasets")[entry.dataset].model_copy(update={"streamed": True})
+    frame = labels.answers({entry.dataset: source}, SEED, *_trained(folder, source.teacher))[entry.dataset]
+    path = folder / f"{entry.dataset}-streamed.parquet"
+    tables.write(frame, path, runs.DATASET_SCHEMA, {})
+    frame = tables.read(path, runs.DATASET_SCHEMA)
+    students = frame.filter(part="student")
+    assert students["hard"].null_count() == students["soft"].null_count() == students.height
+    path = folder / f"{member}-streamed" / "job.safetensors"
+    ensemble.write_job(path, *runs.prepare(entry, frame, SEED))
+    job = jobs.TrainingJob(path)
+    assert job.header.objective == "distillation_streamed"
+    forward = core._forward(job, job.unflatten(job.initial([0])), torch.zeros(1, 1))
+    losses = set()
+    for step in range(entry.steps):
+        batch = {name: torch.from_numpy(array) for name, array in job.batch([0], step).items()}
+        batch["step"] = torch.tensor(step)
+        own, other = (each.objective.loss(forward, batch) for each in (job, stored))
+        torch.testing.assert_close(own, other, atol=1e-4, rtol=1e-5)
+        losses.add(round(float(own["loss"]), 3))
+    assert len(losses) > 1
+    with pytest.raises(SandglassError, match=r"answers steps .*; the run has 99"):
+        runs.prepare(entry.model_copy(update={"steps": 99}), frame, SEED)
+
+
+def test_what_answers_take_is_said_before_they_are_made(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sizes of the chapter: a step of 512 sentences of cfg3b asks 42,336 tokens, its longest horizon 136 GiB."""
+    members = load_study("distillation", "paper").members("datasets")
+    entry = members["distillation-lessons-4"]
+    assert entry.streamed and costs.asked(entry) == pytest.approx(512 * 275.625 * 0.3)
+    assert costs.said(costs.answer_bytes(entry)) == "136.3 GiB"
+    assert "42,336 answers a step" in costs.of_answers(entry) and "136.3 GiB" in costs.of_answers(entry)
+    stored = load_study("distillation").members("datasets")["distillation-accelerated"]
+    students = _dataset(folder, "distillation-accelerated").filter(part="student")
+    kept = sum(costs.HARD * len(row) for row in students["hard"].drop_nulls())
+    kept += sum(costs.REAL * len(row) for row in students["soft"].drop_nulls())
+    assert costs.answer_bytes(stored) == kept
+    _job(folder, "distillation-pupils-unseen")
+    assert "checkpoints of" in capsys.readouterr().err
 
 
 def _teachers(folder: Path, member: str) -> labels.Teachers:

@@ -215,6 +215,15 @@ PEAK, END, INSIDE = (
         ("inside", "accuracy where SEP is largest", SHARE, (*at_least(TRANSITION[0]), *at_most(TRANSITION[1]))),
     )
 )
+EARLY_SIGNS = DECLARED(
+    Comparison(
+        "before-transition",
+        "largest SEP at the checkpoint before the transition",
+        MEDIAN,
+        _CURRICULUM,
+        (Arm("teachers", TEACHER),),
+    )
+)
 HIGHER_DEGREE = DECLARED(
     Comparison(
         "degree",

@@ -3,11 +3,17 @@
 A student's inputs are a pure function of its stream and step, so they are drawn here as its training draws them, and
 answered in large batches: once for each checkpoint of a schedule, not once for each step, and once for all students of
 one number, whose inputs are the same.
+
+Of an entry with ``streamed`` nothing is answered here: the dataset holds what each student asks, and the weights
+that it asks, and answers are given while the students train. Of the published grammars, batches and horizons they would
+be hundreds of GiB (`pipeline.studies.distillation.costs`).
 """
 
 from __future__ import annotations
 
 import importlib
+import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +22,7 @@ import torch
 
 from pipeline.errors import SandglassError
 from pipeline.kit.streams import one_thread, stream
-from pipeline.studies.distillation import datasets
+from pipeline.studies.distillation import costs, datasets
 from pipeline.training.objectives import distillation as objective
 from schemas.distillation.datasets import SCHEMA, complete, held
 
@@ -45,6 +51,9 @@ def answers(
 
     Raises SandglassError if the teacher has no models, kept no weights on its way, or has another task.
     """
+    for key, entry in entries.items():
+        if entry.replicas and (said := costs.of_answers(entry)):
+            print(f"{key}: {said}", file=sys.stderr, flush=True)
     alike: dict[str, dict[str, Taught]] = {}
     for key, entry in entries.items():
         alike.setdefault(entry.model_dump_json(exclude={"steps", "arms"}), {})[key] = entry
@@ -56,7 +65,10 @@ def answers(
         if entry.replicas:
             with one_thread():
                 teachers = Teachers(entry, arrays, header, task_fields, columns, seed)
-                rows = _students(list(group.values()), seed, teachers)
+                if entry.answered_during_training:
+                    rows = [_streamed(each, teachers) for each in group.values()]
+                else:
+                    rows = _students(list(group.values()), seed, teachers)
         common = {name: value for name, value in task_fields.items() if value is not None}
         for key, own in zip(group, rows, strict=True):
             frames = [held(task_fields, **columns)]
@@ -104,7 +116,8 @@ class Teachers:
                 f"teacher {entry.teacher} reads {reads} {'signs' if mlp else 'tokens'}, its students read "
                 f"{self.held.x.shape[1]}"
             )
-        self.module = importlib.import_module("pipeline.models." + header["entry"]["model"].replace("/", "."))
+        self.model = header["entry"]["model"]
+        self.module = importlib.import_module("pipeline.models." + self.model.replace("/", "."))
         self.spec = self.module.Spec(**header["spec"] | {"side": 1})
         self.side = header["spec"]["side"]
         self.last = header["entry"]["steps"]
@@ -120,13 +133,17 @@ class Teachers:
         self._curves: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
         self._separations: dict[int, NDArray[np.float64]] = {}
 
-    def logits(self, number: int, step: int, inputs: objective.Inputs) -> torch.Tensor:
-        """Return the logits (n, K) of a model after a kept step for all that is asked of the inputs, in order."""
-        replica, own = divmod(number, self.side)
-        params = {
-            name: torch.from_numpy(np.ascontiguousarray(array[replica : replica + 1, own : own + 1]))
+    def own(self, number: int, step: int) -> dict[str, NDArray[Any]]:
+        """Return the weights (1, 1, …) of a model after a kept step."""
+        replica, place = divmod(number, self.side)
+        return {
+            name: np.ascontiguousarray(array[replica : replica + 1, place : place + 1])
             for name, array in self.weights[step].items()
         }
+
+    def logits(self, number: int, step: int, inputs: objective.Inputs) -> torch.Tensor:
+        """Return the logits (n, K) of a model after a kept step for all that is asked of the inputs, in order."""
+        params = {name: torch.from_numpy(array) for name, array in self.own(number, step).items()}
         if inputs.chosen is not None:
             token_logits: torch.Tensor = self.module.answers(
                 self.spec, params, inputs.x, inputs.chosen, inputs.visible, NUMBERS
@@ -260,6 +277,44 @@ def intervals(arm: Arm, kept: list[int], chosen: list[int], steps: int) -> list[
     return plan
 
 
+def _planned(entry: Taught, teachers: Teachers, replica: int) -> list[dict[str, Any]]:
+    """Return a row for each student of a replica: who teaches it, and when with which checkpoint."""
+    rows: list[dict[str, Any]] = []
+    for name, arm in entry.arms.items():
+        for own in range(entry.side):
+            number = (replica * entry.side + own) % teachers.number
+            plan = []
+            if arm.schedule != "labels":
+                chosen = [teachers.step(number, checkpoint) for checkpoint in arm.checkpoints or []]
+                plan = intervals(arm, teachers.spaced(number, arm.spaced), chosen, entry.steps)
+            rows.append(
+                {
+                    "part": "student",
+                    "row": len(rows),
+                    "replica": replica,
+                    "student": f"{name}.{own}",
+                    "batch": entry.batch,
+                    "tau": arm.tau,
+                    "teacher": number if plan else None,
+                    "schedule": [dict(zip(PARTS, part, strict=True)) for part in plan] or None,
+                }
+            )
+    return rows
+
+
+def _streamed(entry: Taught, teachers: Teachers) -> list[dict[str, Any]]:
+    """Return the rows of all students without answers, and one for each checkpoint that they learn from: its step as
+    ``row``, who has it, what shape it has as JSON in place of a student, and its weights as ``soft``."""
+    rows = [row for replica in range(entry.replicas) for row in _planned(entry, teachers, replica)]
+    asked = {(row["teacher"], part["checkpoint"]) for row in rows for part in row["schedule"] or []}
+    shape = json.dumps({"model": teachers.model, "spec": vars(teachers.spec)}, sort_keys=True)
+    for number, step in sorted(asked):
+        own = [array.ravel() for array in teachers.own(number, step).values()]
+        weights = np.concatenate(own).astype(np.float32)
+        rows.append({"part": "checkpoint", "row": step, "teacher": number, "student": shape, "soft": weights})
+    return rows
+
+
 def _students(entries: list[Taught], seed: int, teachers: Teachers) -> list[list[dict[str, Any]]]:
     """Return for each dataset a row for each student of each replica; the datasets differ in steps and arms alone."""
     dataset_rows: list[list[dict[str, Any]]] = [[] for _ in entries]
@@ -268,27 +323,9 @@ def _students(entries: list[Taught], seed: int, teachers: Teachers) -> list[list
         rows: list[tuple[int, dict[str, Any]]] = []  # with the number of the dataset
         plans: list[list[Interval]] = []
         for of, entry in enumerate(entries):
-            place = 0
-            for name, arm in entry.arms.items():
-                for own in range(entry.side):
-                    number = (replica * entry.side + own) % teachers.number
-                    plan = []
-                    if arm.schedule != "labels":
-                        chosen = [teachers.step(number, checkpoint) for checkpoint in arm.checkpoints or []]
-                        plan = intervals(arm, teachers.spaced(number, arm.spaced), chosen, entry.steps)
-                    plans.append(plan)
-                    row = {
-                        "part": "student",
-                        "row": place,
-                        "replica": replica,
-                        "student": f"{name}.{own}",
-                        "batch": entry.batch,
-                        "tau": arm.tau,
-                        "teacher": number if plan else None,
-                        "schedule": [dict(zip(PARTS, part, strict=True)) for part in plan] or None,
-                    }
-                    rows.append((of, row))
-                    place += 1
+            for row in _planned(entry, teachers, replica):
+                rows.append((of, row))
+                plans.append([(part["checkpoint"], part["start"], part["end"]) for part in row["schedule"] or []])
         replies: list[list[NDArray[Any]]] = [[] for _ in rows]  # by student, what is answered in each block
         counts: list[list[NDArray[np.int64]]] = [[] for _ in range(first.side)]  # of answers of each step
         for block in _blocks(steps, first.batch * teachers.held.x.shape[1]):

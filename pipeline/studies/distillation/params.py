@@ -180,6 +180,11 @@ class TaughtEntry(LabelsEntry):
     batch: Positive
     arms: dict[Name, Arm] = Field(min_length=1)
 
+    @property
+    def answered_during_training(self) -> bool:
+        """Whether the teacher answers while its students train, and nothing is stored before."""
+        return bool(getattr(self, "streamed", False))
+
 
 class TaughtStrings(Strings, TaughtEntry):
     """What a teacher answers to strings."""
@@ -192,6 +197,10 @@ class TaughtSentences(Sentences, TaughtEntry):
     """What a teacher answers to sentences."""
 
     kind: Literal["taught_sentences"]  # type: ignore[assignment]
+    streamed: bool = Field(
+        description="the teacher answers while its students train, which takes its weights with them; otherwise all "
+        "answers are made and stored before"
+    )
 
 
 class TaughtBlocks(Blocks, TaughtEntry):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import json
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline.errors import SandglassError
+from pipeline.studies.distillation import costs
 from pipeline.training.jobs import Header
 from pipeline.training.objectives import distillation as objective
+from pipeline.training.objectives import distillation_streamed
 from schemas.distillation.datasets import ABOUT
 from schemas.distillation.datasets import SCHEMA as DATASET_SCHEMA
 
@@ -44,10 +48,13 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     outputs = language.outputs(task_fields)
     if entry.role == "teacher":
         names = [f"label.{own}" for own in range(entry.side)]
-        rows = {"hard": [-1] * entry.side, "soft": [-1] * entry.side}
+        settings |= {"students": names, "hard": [-1] * entry.side, "soft": [-1] * entry.side}
+    elif (asked := frame.filter(part="checkpoint")).height:
+        settings |= _streamed(entry, students, asked, data)
     else:
         names, rows = _answers(entry, students, data, outputs)
-    settings |= {"students": names, **rows}
+        settings |= {"students": names, **rows}
+    names = settings["students"]
     spec: dict[str, Any] = {"side": len(names), "inputs": read, "width": entry.width, "outputs": outputs}
     if not mlp:
         spec |= {
@@ -63,6 +70,8 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
             "clip": entry.clip,
         }
     header = Header.grid(entry, seed, spec, settings)
+    if "plans" in settings:
+        header = replace(header, objective=distillation_streamed.__name__.rsplit(".", 1)[1])
     every = entry.snapshots_every
     kept = list(range(0, entry.steps, every)) if every else []
     # The trainer would clip the gradient of all models side by side together.
@@ -93,9 +102,7 @@ def _answers(entry: Run, students: pl.DataFrame, data: Data, classes: int) -> tu
     """Put the answers into ``data``; return the students' names and, for each, the row of its answers or -1."""
     first = students.filter(replica=0).sort("row")
     names = first["student"].to_list()
-    expected = {"replicas": entry.replicas, "batch": entry.batch, "side": entry.side}
-    arms = len({name.split(".")[0] for name in names})
-    sizes = {"replicas": students["replica"].n_unique(), "batch": int(students["batch"][0]), "side": len(names) // arms}
+    sizes = _sizes(students, names)
     rows: dict[str, list[int]] = {}
     for kind in ("hard", "soft"):
         listening = [name for name, value in zip(names, first[kind], strict=True) if value is not None]
@@ -112,8 +119,40 @@ def _answers(entry: Run, students: pl.DataFrame, data: Data, classes: int) -> tu
         )
         sizes["steps"] = table.shape[2]
         data[kind] = table
-    expected["steps"] = entry.steps
+    _must_fit(entry, sizes)
+    return names, rows
+
+
+def _streamed(entry: Run, students: pl.DataFrame, asked: pl.DataFrame, data: Data) -> dict[str, Any]:
+    """Put the weights of checkpoints into ``data``; return the settings of students that ask them while they train."""
+    first = students.filter(replica=0).sort("row")
+    names = first["student"].to_list()
+    places = {key: place for place, key in enumerate(asked.select("teacher", "row").iter_rows())}
+    data["weights"] = np.stack([own.to_numpy() for own in asked["soft"]]).astype(np.float32)
+    sizes = _sizes(students, names)
+    plans = []
+    for replica in range(sizes["replicas"]):
+        rows = students.filter(replica=replica).sort("row").select("teacher", "schedule").iter_rows()
+        plans.append(
+            [
+                [[places[number, each["checkpoint"]], each["start"], each["end"]] for each in plan or []]
+                for number, plan in rows
+            ]
+        )
+    _must_fit(entry, sizes | {"steps": max(part[2] for of_replica in plans for plan in of_replica for part in plan)})
+    teacher = json.loads(asked["student"][0])
+    settings = {"students": names, "taus": first["tau"].to_list(), "plans": plans, "teacher": teacher}
+    print(f"{entry.dataset}: {costs.of_training(entry, settings, data)}", file=sys.stderr, flush=True)
+    return settings
+
+
+def _sizes(students: pl.DataFrame, names: list[str]) -> dict[str, int]:
+    arms = len({name.split(".")[0] for name in names})
+    return {"replicas": students["replica"].n_unique(), "batch": int(students["batch"][0]), "side": len(names) // arms}
+
+
+def _must_fit(entry: Run, sizes: dict[str, int]) -> None:
+    expected = {"replicas": entry.replicas, "batch": entry.batch, "side": entry.side, "steps": entry.steps}
     for name, value in sizes.items():
         if expected[name] != value:
             raise SandglassError(f"dataset {entry.dataset} answers {name} {value}; the run has {expected[name]}")
-    return names, rows

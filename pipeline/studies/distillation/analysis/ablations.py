@@ -10,7 +10,7 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.distillation.comparisons import ALL_PUPILS, BY_TAU, CFG3I_END, CFG3I_SOON, ON_OTHERS, SHRINKING
 from pipeline.studies.distillation.measures import lessons
-from pipeline.studies.distillation.names import OTHER_PUPILS
+from pipeline.studies.distillation.names import BERT, OTHER_PUPILS
 
 Finals = dict[str, dict[str, lessons.Floats]]  # accuracies after the last step, by run and arm
 
@@ -19,10 +19,11 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return mean accuracies, models one by one, and how progressive students compare with one-shot ones, by horizon
     and between the shortest and the longest."""
     with one_thread():
-        courses = {run: lessons.courses(context, run) for run in context.runs()}
+        courses = {run: lessons.courses(context, run) for run in context.runs() if run != BERT}
     everything = pl.concat(courses.values())
     found = Measurements(context)
-    compare(found, {run: lessons.finals(course) for run, course in courses.items()})
+    teachers = lessons.number(context, BERT)  # of all tasks
+    compare(found, {run: lessons.of_teachers(lessons.finals(own), teachers) for run, own in courses.items()})
     return {
         "arms": lessons.averages(context, everything),
         "models": lessons.models(context, everything),

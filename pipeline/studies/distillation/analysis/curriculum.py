@@ -16,6 +16,7 @@ from pipeline.studies.distillation.comparisons import (
     BEST_INSIDE,
     CHECKPOINT,
     CORRELATED,
+    EARLY_SIGNS,
     END,
     HIGHER_DEGREE,
     HOT,
@@ -78,13 +79,18 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
                 values, others = lessons.taught_by(warm, learned[WARMER], finals)
                 found.add(comparison, values["middle"], values[arm], excluded=others[arm], reason=lessons.UNLEARNED)
         _peaks(found, by_run, summary, learned)
-        _at_checkpoints(context, found, task, single, first.filter(pl.col("teacher").is_in(learned[TEACHER])))
+        own = first.filter(pl.col("teacher").is_in(learned[TEACHER]))
+        _at_checkpoints(context, found, task, single, own)
+        before = own.filter(arm="before").select(model="teacher", step="teacher_step").unique()
+        early = summary.filter(run=TEACHER).join(before, on=["model", "step"])
+        found.add(EARLY_SIGNS, early.group_by("model").agg(pl.col("separation").max()).sort("model")["separation"])
     return {
         "correlations": single,
         "separation": summary,
         "chosen": chosen,
         "arms": lessons.averages(context, pl.concat([teachers, courses])),
         "models": lessons.models(context, courses),
+        "courses": lessons.one_by_one(teachers),
         "comparisons": found.table(),
     }
 

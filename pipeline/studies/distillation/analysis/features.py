@@ -61,6 +61,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         "chosen": pl.concat(chosen),
         "arms": lessons.averages(context, everything),
         "models": lessons.models(context, everything),
+        "courses": lessons.one_by_one(teachers),
         "comparisons": found.table(),
     }
 

@@ -34,7 +34,12 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         everything = pl.concat(courses.values())
         models = lessons.models(context, everything)
     found = Measurements(context)
-    finals = {place: lessons.finals(courses[run]) for place, run in enumerate(PUPILS, 1) if run in courses}
+    teachers = lessons.number(context, BERT)
+    finals = {
+        place: lessons.of_teachers(lessons.finals(courses[run]), teachers)
+        for place, run in enumerate(PUPILS, 1)
+        if run in courses
+    }
     for final in finals.values():
         final["one-shot"] = final[lessons.better_temperature(final)]
     _compare(found, finals)

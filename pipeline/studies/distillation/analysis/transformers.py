@@ -41,6 +41,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         "chosen": chosen,
         "arms": lessons.averages(context, pl.concat([teachers, students])),
         "models": lessons.models(context, pl.concat([teachers, students])),
+        "courses": lessons.one_by_one(pl.concat([teachers, students])),
         "attention": attention,
         "comparisons": found.table(),
     }

@@ -45,6 +45,7 @@ from pipeline.studies.distillation.comparisons import (
     WITHIN_REACH,
 )
 from pipeline.studies.distillation.names import GPT, OTHERS, SPANS, TEXT_PUPILS, root_at
+from pipeline.studies.distillation.published import ACCURACIES
 from schemas.claims import OWN
 
 STATEMENTS = {
@@ -66,12 +67,6 @@ START, FASTEST = SECTION.format("4.2.3, Figure 4.4"), SECTION.format("4.2.3.1.2,
 FEATURES, SPLITS = SECTION.format("4.2.3.1.2, Figure 4.8"), SECTION.format("4.2.8.6, Figure 4.27")
 OTHERS_AT, NEXT = (SECTION.format("4.2.8.6, Figures 4.28 to 4.30"), SECTION.format("4.2.9, Figures 4.33 to 4.35"))
 PLATEAU = 1.0524  # nats, TH-PLATEAU at a mask rate of 0.3 and equal frequencies
-# Figure 4.4, right, read from the graphic: accuracy of students by horizon.
-ACCURACIES = {
-    "prog": (0.803, 0.921, 0.958, 0.962),
-    "one-shot": (0.768, 0.901, 0.927, 0.953),
-    "ce": (0.745, 0.866, 0.926, 0.927),
-}
 ALLOWED = 0.02
 NEEDS = "paper"  # the scale with the published sizes, which accuracies and gains in them depend on
 # Students are named by the published numbers of heads; at smaller scales those of both sizes have fewer.

@@ -20,6 +20,7 @@ from pipeline.studies.distillation.comparisons import (
     CORRELATED,
     DELAY,
     EARLIER,
+    EARLY_SIGNS,
     END,
     HIGHER_DEGREE,
     HOT,
@@ -100,6 +101,8 @@ def _checkpoints(context: Results, size: str) -> Iterator[Gate]:
 def _curriculum(context: Results) -> Iterator[Gate]:
     yield gate(context, "12", "in the transition", PEAK, at_least(3.0), R1)
     yield gate(context, "12", "at the end", END, at_most(1.5), R1)
+    # The bar is that below which it has to be at the end; claim 10 asks what such a checkpoint teaches.
+    yield gate(context, "12", "before the transition", EARLY_SIGNS, above(1.5), R1, kind=OWN)
     yield gate(context, "12", "place of the peak", INSIDE, above(0.5), R1, kind=OWN)
     for name, which, bar, printed in (
         ("single signs at checkpoint 2", ("middle", True), within(0.095, 0.025), Published(0.095)),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import altair as alt
+import numpy as np
 import polars as pl
 
 from pipeline.kit import charts
@@ -40,9 +40,11 @@ DASHES = {"label": [1, 0], "ce": [6, 3], "os": [2, 2], "warm": [8, 2, 2, 2], "pr
 DEGREES = {1: "1 sign", 2: "2 signs", 3: "3 signs"}
 
 
-def percent(title: str) -> dict[str, Any]:
-    """Return the arguments of an axis of accuracies."""
-    return {"title": title, "scale": alt.Scale(domain=[0, 1]), "axis": alt.Axis(values=charts.UNIT)}
+def percent(title: str, chance: float = 0) -> dict[str, Any]:
+    """Return the arguments of an axis of accuracies, which of two classes begins below guessing."""
+    low = 0.4 if chance >= 0.5 else 0
+    values = [tick for tick in charts.UNIT if tick >= low]
+    return {"title": title, "scale": alt.Scale(domain=[low, 1], clamp=True), "axis": alt.Axis(values=values)}
 
 
 def named(frame: pl.DataFrame) -> pl.DataFrame:
@@ -91,6 +93,12 @@ def kinds(field: str, labels: list[str], title: str | None = None, columns: int 
     }
 
 
+def _guessing(chance: float) -> alt.Chart:
+    """Return a rule at the accuracy of guessing, on the axis of the curves."""
+    rule = alt.Chart(pl.DataFrame({"y": [chance]})).mark_rule(color=charts.GREY, strokeDash=[2, 2])
+    return rule.encode(y=alt.Y("y:Q", **percent("accuracy", chance)))
+
+
 def courses(frame: pl.DataFrame, title: str, chance: float, width: int = 270, columns: int = 2) -> Any:
     """Return mean accuracies over steps with their intervals; a rule at the accuracy of guessing."""
     data = named(frame)
@@ -99,14 +107,35 @@ def courses(frame: pl.DataFrame, title: str, chance: float, width: int = 270, co
         x=alt.X("step:Q", title="steps of its own training", axis=alt.Axis(tickCount=4, format="~s")),
         color=coloured(arms, columns),
     )
-    band = base.mark_area(opacity=0.2).encode(y=alt.Y("lo:Q", **percent("accuracy")), y2="hi:Q")
+    band = base.mark_area(opacity=0.2).encode(y=alt.Y("lo:Q", **percent("accuracy", chance)), y2="hi:Q")
     line = base.mark_line(strokeWidth=2).encode(
-        y=alt.Y("value:Q", **percent("accuracy")),
+        y=alt.Y("value:Q", **percent("accuracy", chance)),
         strokeDash=dashed(arms, columns),
         tooltip=["label:N", "step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q", "interval:N"],
     )
-    rule = alt.Chart(pl.DataFrame({"y": [chance]})).mark_rule(color=charts.GREY, strokeDash=[2, 2]).encode(y="y:Q")
+    rule = _guessing(chance)
     return alt.layer(rule, band, line, width=width, height=200, title=alt.TitleParams(title, fontSize=13))
+
+
+def one_by_one(frame: pl.DataFrame, title: str, chance: float, width: int = 270, columns: int = 1) -> Any:
+    """Return accuracies of all models over steps (``arm``, ``model``, ``step``, ``accuracy``); a rule at the accuracy
+    of guessing."""
+    data = named(frame)
+    arms = data["arm"].unique().to_list()
+    line = (
+        alt.Chart(data)
+        .mark_line(strokeWidth=1.5, opacity=0.8)
+        .encode(
+            x=alt.X("step:Q", title="steps of its own training", axis=alt.Axis(tickCount=4, format="~s")),
+            y=alt.Y("accuracy:Q", **percent("accuracy", chance)),
+            color=coloured(arms, columns),
+            strokeDash=dashed(arms, columns),
+            detail="model:N",
+            tooltip=["label:N", "model:Q", "step:Q", alt.Tooltip("accuracy:Q", format=".3f")],
+        )
+    )
+    rule = _guessing(chance)
+    return alt.layer(rule, line, width=width, height=200, title=alt.TitleParams(title, fontSize=13))
 
 
 def by_arms(table: pl.DataFrame, title: str, parts: dict[str, list[str]], chance: float, width: int) -> Figure:
@@ -315,78 +344,99 @@ def quantity(
 def lesson(
     course: pl.DataFrame, known: pl.DataFrame, students: pl.DataFrame, labels: list[str], axis: str, title: str
 ) -> Any:
-    """Return a chart with a slider over a teacher's kept steps: its accuracy (``step``, ``value``), what it knows
-    (``step``, ``label``, ``value``; ``axis`` is the title), and how well students end that learn from one of its
-    checkpoints alone (``teacher_step``, ``value``, ``lo``, ``hi``); numbers at the slider stand beside the panels."""
-    steps = sorted(known["step"].unique())
-    each = min(b - a for a, b in itertools.pairwise(steps))
-    start = int(students.sort("value", descending=True)["teacher_step"][0])
+    """Return a chart with a slider over the accuracy of a teacher's checkpoint and a menu of teachers.
+
+    Panels: when each teacher has an accuracy (``teacher``, ``step``, ``accuracy``); what it knows there (with
+    ``label``, ``value``; ``axis`` is the title); and how its students end (``teacher``, ``accuracy``, ``final``,
+    ``label``). Teachers learn at steps of their own, so that nothing is averaged over them: a point is one model.
+    """
+    low = float(np.concatenate([course["accuracy"].to_numpy(), students["accuracy"].to_numpy()]).min())
+    teachers = sorted(course["teacher"].unique())
     slider = alt.param(
         name="at",
-        value=start,
-        bind=alt.binding_range(min=steps[0], max=steps[-1], step=each, name="step of the teacher: "),
+        value=0.75,
+        bind=alt.binding_range(min=round(low, 2), max=1.0, step=0.01, name="accuracy of the teacher's checkpoint: "),
     )
-    span = alt.Scale(domain=[0, steps[-1]], nice=False)
-    x = alt.X("step:Q", title=None, scale=span, axis=alt.Axis(tickCount=6, format="~s"))
-    below = alt.X("teacher_step:Q", title="step of the teacher's checkpoint", scale=span, axis=x["axis"])
-    rule = (
-        alt.Chart(pl.DataFrame({"zero": [0]}))
-        .transform_calculate(now="at")
-        .mark_rule(color=charts.GREY, strokeWidth=2)
-        .encode(x=alt.X("now:Q", scale=span))
-    )
-
-    def caption(data: pl.DataFrame, line: str, place: int, where: str = "abs(datum.step - at) < 0.5") -> alt.Chart:
-        return (
-            alt.Chart(data)
-            .transform_filter(where)
-            .transform_calculate(text=line)
-            .mark_text(align="left", baseline="top", dx=8)
-            .encode(text="text:N", x=alt.value(400), y=alt.value(18 * place))
-        )
-
-    top = (
+    menu = alt.param(name="who", value="all", bind=alt.binding_select(options=["all", *teachers], name="teacher: "))
+    chosen = "who == 'all' || datum.teacher == who"
+    span = alt.Scale(domain=[int(20 * low) / 20, 1], nice=False)
+    x = alt.X("accuracy:Q", title=None, scale=span, axis=alt.Axis(format=".2f", tickCount=6))
+    zero = alt.Chart(pl.DataFrame({"zero": [0]})).transform_calculate(now="at")
+    upright = zero.mark_rule(color=charts.GREY, strokeWidth=2).encode(x=alt.X("now:Q", scale=span))
+    level = zero.mark_rule(color=charts.GREY, strokeWidth=2).encode(y=alt.Y("now:Q", scale=span))
+    curves = (
         alt.Chart(course)
-        .mark_line(color=charts.BLACK, strokeWidth=2)
-        .encode(x=x, y=alt.Y("value:Q", **percent("accuracy")))
+        .transform_filter(chosen)
+        .mark_line(color=charts.BLACK, strokeWidth=1.5, opacity=0.7)
+        .encode(
+            x=alt.X("step:Q", title="steps of the teacher", axis=alt.Axis(tickCount=6, format="~s")),
+            y=alt.Y("accuracy:Q", title="its accuracy", scale=span, axis=alt.Axis(format=".1f", tickCount=4)),
+            detail="teacher:N",
+            tooltip=["teacher:N", "step:Q", alt.Tooltip("accuracy:Q", format=".3f")],
+        )
     )
-    first = alt.layer(rule, top, caption(course, "'accuracy ' + format(datum.value, '.2f')", 1))
-    lines = quantity(known, x, "value", axis, "label", labels)
-    second = alt.layer(
-        rule,
-        lines,
-        *(
-            caption(known.filter(label=label), f"'{label}: ' + format(datum.value, '.2f')", place + 1)
-            for place, label in enumerate(labels)
-        ),
+    near = "abs(datum.accuracy - at) <= 0.03"
+    points = (
+        alt.Chart(known)
+        .transform_filter(chosen)
+        .mark_point(filled=True)
+        .encode(
+            x=x,
+            y=alt.Y("value:Q", title=axis),
+            color=alt.Color("label:N", title=None, scale=several(labels), legend=_points(3)),
+            shape=alt.Shape("label:N", title=None, scale=alt.Scale(domain=labels), legend=_points(3)),
+            size=alt.condition(near, alt.value(70), alt.value(14)),
+            tooltip=["teacher:N", "step:Q", "label:N", alt.Tooltip("value:Q", format=".2f")],
+        )
     )
-    near = f"abs(datum.teacher_step - at) <= {each / 2:g}"
-    ends = alt.Chart(students).encode(x=below)
-    spread = students.drop_nulls("lo")  # one model alone has no interval
-    bars = (
-        alt.Chart(spread)
-        .encode(x=below)
-        .mark_rule(color=charts.BLUE)
-        .encode(y=alt.Y("lo:Q", title="student's end"), y2="hi:Q")
+    ways = students["label"].unique(maintain_order=True).to_list()
+    same = alt.Chart(pl.DataFrame({"accuracy": [low, 1.0], "final": [low, 1.0]})).mark_line(
+        color=charts.GREY, strokeDash=[2, 2], strokeWidth=1.5
     )
-    points = ends.mark_point(filled=True, opacity=1, size=70, color=charts.BLUE).encode(
-        y=alt.Y("value:Q", title="student's end", scale=alt.Scale(zero=False)),
-        size=alt.condition(near, alt.value(200), alt.value(60)),
-        tooltip=["teacher_step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q", "interval:N"],
+    ends = (
+        alt.Chart(students)
+        .transform_filter(chosen)
+        .mark_point(filled=True, opacity=0.9)
+        .encode(
+            x=x.title("accuracy of the teacher's checkpoint"),
+            y=alt.Y("final:Q", title="student's end", scale=alt.Scale(zero=False)),
+            color=alt.Color("label:N", title=None, scale=several(ways), legend=_points(1)),
+            shape=alt.Shape("label:N", title=None, scale=alt.Scale(domain=ways), legend=_points(1)),
+            size=alt.condition(near, alt.value(200), alt.value(60)),
+            tooltip=["teacher:N", "teacher_step:Q", "label:N", alt.Tooltip("final:Q", format=".3f")],
+        )
     )
-    third = alt.layer(
-        rule,
-        *([bars] if spread.height else []),
-        points,
-        caption(students, "'a student of this one alone: ' + format(datum.value, '.2f')", 1, near),
+    here = (
+        alt.Chart(students)
+        .transform_filter(chosen)
+        .transform_filter(near)
+        .transform_aggregate(low="min(final)", high="max(final)", count="count()")
+        .transform_calculate(
+            text="'students near the slider: ' + datum.count + ', which end at ' + format(datum.low, '.2f') + ' to ' + "
+            "format(datum.high, '.2f')"
+        )
+        .mark_text(align="left", baseline="top", dx=6, dy=4)
+        .encode(text="text:N", x=alt.value(0), y=alt.value(0))
     )
-    parts = [part.properties(width=400, height=110) for part in (first, second, third)]
-    best = students.sort("value", descending=True).row(0, named=True)
+    parts = [
+        alt.layer(level, curves).properties(width=520, height=110),
+        alt.layer(upright, points).properties(width=520, height=130),
+        alt.layer(upright, same.encode(x=x, y="final:Q"), ends, here).properties(width=520, height=160),
+    ]
+    best = students.sort("final", descending=True).row(0, named=True)
     return (
         alt.vconcat(*parts)
-        .add_params(slider)
+        .resolve_scale(color="independent", shape="independent", size="independent")
+        .add_params(slider, menu)
         .properties(
-            title=alt.TitleParams(title, subtitle="Move the slider below the figure over the teacher's training."),
-            description=f"Students of the checkpoint at step {best['teacher_step']} end best, at {best['value']:.2f}.",
+            title=alt.TitleParams(
+                title, subtitle="A point is one model. Move the slider below the figure, or choose one teacher."
+            ),
+            description=f"The best student ends at {best['final']:.2f}; its checkpoint has an accuracy of "
+            f"{best['accuracy']:.2f}.",
         )
     )
+
+
+def _points(columns: int) -> alt.Legend:
+    return alt.Legend(orient="top", columns=columns, symbolOpacity=1, labelLimit=400)

@@ -23,19 +23,19 @@ from pipeline.studies.distillation.names import (
 
 STEPS = "steps of the teacher's training"
 CHECKPOINTS = {"before": "1", "middle": "2", "behind": "3"}  # arms, and how their checkpoints are marked
+NUMBER = pl.format("teacher {}", pl.col("model") + 1)
 TEMPERATURES = ["middle", "cool", "mild", "hot"]
 
 
 def curriculum(context: Results) -> Figure:
-    """Mean accuracy of all teachers; and of the first of them, how far its answer correlates with each sign, how far
-    monomials of each degree separate from others (SEP), and by rules the checkpoints that students learned from."""
+    """The first teacher: its accuracy, how far its answer correlates with each sign, how far monomials of each degree
+    separate from others (SEP), and by rules the checkpoints that students learned from."""
     return _of_teacher(context, TEACHER, CANDIDATES, "What a teacher's answer correlates with while it learns")
 
 
 def warm_curriculum(context: Results) -> Figure:
-    """Mean accuracy of all teachers at the higher rate; and of the first of them, how far its answer correlates with
-    each sign, how far monomials of each degree separate from others (SEP), and by rules the checkpoints that students
-    learned from."""
+    """The first teacher at the higher rate: its accuracy, how far its answer correlates with each sign, how far
+    monomials of each degree separate from others (SEP), and by rules the checkpoints that students learned from."""
     return _of_teacher(
         context, WARMER, WARM_CANDIDATES, "What the answer of a teacher at a higher rate correlates with"
     )
@@ -46,13 +46,15 @@ def _of_teacher(context: Results, run: str, dataset: str, title: str) -> Figure:
     if not single.height:
         return empty(title, "no teacher was trained at this scale")
     summary = context.table("separation").filter(run=run, model=0)
-    arms = context.table("arms").filter(run=run)
+    own = context.table("courses").filter(run=run, model=0)
     chosen = context.table("chosen").filter(
         pl.col("arm").is_in([*CHECKPOINTS]), dataset=dataset, teacher=0, order=0, model=0
     )
     chosen = chosen.with_columns(mark=pl.col("arm").replace_strict(CHECKPOINTS))
     x = alt.X("step:Q", title=None, axis=alt.Axis(tickCount=6, format="~s"))
-    accuracy = alt.Chart(arms).mark_line(color=charts.BLACK).encode(x=x, y=alt.Y("value:Q", **percent("mean accuracy")))
+    accuracy = (
+        alt.Chart(own).mark_line(color=charts.BLACK).encode(x=x, y=alt.Y("accuracy:Q", **percent("accuracy", 0.5)))
+    )
     places = single.with_columns(
         kind=pl.when(pl.col("feature") == "rest").then(pl.lit("other signs")).otherwise(pl.lit("signs that matter"))
     ).sort("kind", descending=False)
@@ -118,20 +120,30 @@ def temperatures(context: Results) -> Figure:
 
 
 def parity_lesson(context: Results) -> Figure:
-    """The teachers' accuracy, how far products of one, two and three signs that matter separate from others (SEP), and
-    how well students end that learn from one checkpoint alone; means over models, a slider over the teachers' steps."""
+    """Each teacher's accuracy; by the accuracy of its checkpoints, how far products of one, two and three signs that
+    matter separate from others (SEP), and how students end that learn from one checkpoint alone. Dotted: as well as
+    their teacher."""
     title = "What a checkpoint knows, and what it teaches: parity"
     summary = context.table("separation").filter(run=TEACHER)
-    last = context.table("arms").filter(run=SOLO).filter(pl.col("step") == pl.col("step").max())
-    chosen = context.table("chosen").filter(dataset=ALONE_STRINGS, order=0, model=0).select("arm", "teacher_step")
-    if not summary.height or not last.height:
+    ends = context.table("models").filter(run=SOLO)
+    chosen = context.table("chosen").filter(dataset=ALONE_STRINGS, order=0)
+    if not summary.height or not ends.height:
         return empty(title, "nothing was trained at this scale")
-    known = summary.group_by("step", "degree", maintain_order=True).agg(value=pl.col("separation").mean())
-    known = known.with_columns(label=pl.col("degree").cast(pl.Int64).replace_strict(DEGREES, return_dtype=pl.String))
+    course = context.table("courses").filter(run=TEACHER).with_columns(teacher=NUMBER)
+    known = summary.join(course, on=["model", "step"]).with_columns(
+        label=pl.col("degree").cast(pl.Int64).replace_strict(DEGREES, return_dtype=pl.String), value="separation"
+    )
     labels = [DEGREES[degree] for degree in sorted(known["degree"].unique())]
-    students = last.join(chosen, on="arm").sort("teacher_step")
-    course = context.table("arms").filter(run=TEACHER)
-    return lesson(course, known, students, labels, "SEP", title), students
+    students = (
+        ends.select("arm", "model", "final")
+        .join(chosen.select("arm", "model", "teacher_step", "accuracy", "teacher"), on=["arm", "model"])
+        .drop_nulls("accuracy")
+        .with_columns(teacher=pl.format("teacher {}", pl.col("teacher") + 1), label=pl.lit("of this checkpoint alone"))
+        .sort("teacher", "teacher_step")
+    )
+    shown = known.select("teacher", "step", "accuracy", "label", "value")
+    course = course.select("teacher", "step", "accuracy")
+    return lesson(course, shown, students, labels, "SEP", title), students
 
 
 def _courses(context: Results, runs: tuple[str, ...], arms: list[str], title: str) -> Figure:

@@ -7,11 +7,12 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, comparisons
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
+from pipeline.studies.distillation.comparisons import LEANING
 from pipeline.studies.distillation.figures.common import COLOURS, lesson, quantity, several
-from pipeline.studies.distillation.names import ALONE, ARMS, BERT, CHOOSERS, LONERS, PUPILS
+from pipeline.studies.distillation.names import ALONE, ARMS, BERT, CHOICES, CHOOSERS, LONERS, PUPILS
 
 LOOKS = {"robust": "L_robust: without the window", "close": "L_close: nothing but the window"}
 
@@ -115,10 +116,10 @@ def choices(context: Results) -> Figure:
 def features(context: Results) -> Figure:
     """What students lean on and what can be read from them after their last step: medians over sentences by width of
     the window, and accuracy of the probe by level (bars at 1/3: guessing); means over models."""
-    title = "What students have learned"
     summary = context.table("ngram_summary").filter(pl.col("run").is_in(PUPILS))
     if not summary.height:
-        return empty(title, "no student was trained at this scale")
+        return empty("What students have learned", "no student was trained at this scale")
+    title = _finding(context)
     data = summary.group_by("arm", "measure", "ngram", maintain_order=True).agg(value=pl.col("q50").mean())
     data = data.with_columns(label=pl.col("arm").replace_strict(ARMS, return_dtype=pl.String))
     arms = [arm for arm in ARMS if arm in data["arm"].to_list()]
@@ -157,6 +158,19 @@ def features(context: Results) -> Figure:
     return chart, data
 
 
+def _finding(context: Results) -> alt.TitleParams:
+    """Return what was found of progressive students beside one-shot ones, and what Figure 4.8 has."""
+    row = comparisons.read(context, [LEANING["robust"]]).row(0, named=True)
+    value, lo, hi = row["value"], row["lo"], row["hi"]
+    clear = value is not None and lo is not None and hi is not None and lo * hi > 0
+    how = "may lean more or less" if not clear else "lean more" if value > 0 else "lean less"
+    gap = "" if value is None else f" by {charts.number(value, 3)} in L_robust(3), n = {row['n']}"
+    return alt.TitleParams(
+        f"Progressive students {how} on short windows than one-shot ones",
+        subtitle=f"Steps are equal;{gap or ' not measured'}. Figure 4.8 of the source has less.",
+    )
+
+
 def probes(context: Results) -> Figure:
     """How well symbols of each level can be read from the teachers while they learn, at the last tokens of their spans;
     means over teachers. Rule: the median inflection."""
@@ -190,21 +204,39 @@ def probes(context: Results) -> Figure:
 
 
 def grammar_lesson(context: Results) -> Figure:
-    """The teachers' accuracy on masked tokens, how far their predictions lean on windows of three widths (L_robust),
-    and how well students end that learn from one checkpoint alone; means over models, a slider over the teachers'
-    steps."""
+    """Each teacher's accuracy on masked tokens; by the accuracy of its checkpoints, how far predictions lean on windows
+    of three widths (L_robust), and how students end that learn from one checkpoint alone, or from it and then the last.
+    Dotted: as well as their teacher."""
     title = "What a checkpoint knows, and what it teaches: a grammar"
     summary = context.table("ngram_summary").filter(run=BERT, measure="robust")
-    arms = context.table("arms")
-    last = arms.filter(pl.col("run").is_in(LONERS), pl.col("arm") != "c9")
-    last = last.filter(pl.col("step") == pl.col("step").max())
-    chosen = context.table("chosen").filter(dataset=ALONE, order=0, model=0).select("arm", "teacher_step")
-    if not summary.height or not last.height:
+    ends = context.table("models").filter(pl.col("run").is_in([*LONERS, CHOOSERS[0]]))
+    if not summary.height or not ends.height:
         return empty(title, "nothing was trained at this scale")
+    course = (
+        context.table("courses").filter(run=BERT).with_columns(teacher=pl.format("teacher {}", pl.col("model") + 1))
+    )
     widths = sorted(summary["ngram"].unique())
     some = list(dict.fromkeys([widths[0], widths[len(widths) // 2], widths[-1]]))
-    known = summary.filter(pl.col("ngram").is_in(some)).group_by("step", "ngram", maintain_order=True)
-    data = known.agg(value=pl.col("q50").mean()).with_columns(label=pl.format("{} tokens", "ngram"))
-    students = last.join(chosen, on="arm").sort("teacher_step")
+    known = summary.filter(pl.col("ngram").is_in(some)).join(course, on=["model", "step"])
+    known = known.with_columns(label=pl.format("{} tokens", "ngram"), value="q50")
+    first = context.table("chosen").filter(pl.col("dataset").is_in([ALONE, CHOICES[0]]), pl.col("order") == 0)
+    names = {ALONE: "of this checkpoint alone", CHOICES[0]: "of this checkpoint, then of the last"}
+    by_run = dict.fromkeys(LONERS, ALONE) | {CHOOSERS[0]: CHOICES[0]}
+    students = (
+        ends.with_columns(dataset=pl.col("run").replace_strict(by_run, return_dtype=pl.String))
+        .select("dataset", "arm", "model", "final")
+        .join(
+            first.select("dataset", "arm", "model", "teacher_step", "accuracy", "teacher"),
+            on=["dataset", "arm", "model"],
+        )
+        .drop_nulls("accuracy")
+        .with_columns(
+            teacher=pl.format("teacher {}", pl.col("teacher") + 1),
+            label=pl.col("dataset").replace_strict(names, return_dtype=pl.String),
+        )
+        .sort("label", "teacher", "teacher_step")
+    )
+    shown = known.select("teacher", "step", "accuracy", "label", "value")
+    course = course.select("teacher", "step", "accuracy")
     labels = [f"{width} tokens" for width in some]
-    return lesson(arms.filter(run=BERT), data, students, labels, "L_robust", title), students
+    return lesson(course, shown, students, labels, "L_robust", title), students

@@ -144,8 +144,8 @@ def parse_tree(context: Results) -> Figure:
 
 def ceilings(context: Results) -> Figure:
     """What the best possible predictor reaches on each full grammar, on masked tokens and on the last tokens of spans
-    of three levels (bars), beside accuracies of trained models in the source (diamonds). A model to the right of its
-    bar cannot have been trained on that grammar."""
+    of three levels (circles), beside accuracies of trained models in the source (diamonds). A model to the right of its
+    circle cannot have been trained on that grammar."""
     scores = _labelled(context.table("oracle").filter(root=FULL, quantity="acc"))
     masked = scores.filter(mask_rate=MAIN, task="masked").with_columns(panel=pl.lit("masked tokens"))
     after = scores.filter(task="next").with_columns(panel=pl.format("next token, ends of level {}", "level"))
@@ -157,10 +157,9 @@ def ceilings(context: Results) -> Figure:
 
     def panel(name: str) -> alt.LayerChart | alt.FacetChart:
         base = alt.Chart(data.filter(panel=name))
-        bars = base.mark_bar(color=charts.SKY, height=15).encode(
+        best = base.mark_point(color=charts.BLUE, size=80, filled=True, opacity=1).encode(
             y=y,
             x=alt.X("value:Q", title="accuracy", scale=scale, axis=axis),
-            x2=alt.datum(0.6),
             tooltip=["label:N", "value:Q", "se:Q", "n:Q"],
         )
         errors = (
@@ -173,7 +172,7 @@ def ceilings(context: Results) -> Figure:
             .mark_point(shape="diamond", size=90, filled=True, opacity=1, color=charts.VERMILLION)
             .encode(y=y, x=alt.X("published:Q", scale=scale), tooltip=["where:N", "published:Q"])
         )
-        return alt.layer(bars, errors, published).properties(
+        return alt.layer(errors, best, published).properties(
             width=210, height=alt.Step(24), title=alt.TitleParams(name, fontSize=13)
         )
 
@@ -183,7 +182,7 @@ def ceilings(context: Results) -> Figure:
         f"{row['label']}: best {row['value']:.3f}, published {row['published']:.2f}"
         for row in above.iter_rows(named=True)
     )
-    subtitle = "Bars: best possible, two standard errors. Diamonds: published models"
+    subtitle = "Circles: best possible, two standard errors. Diamonds: published models"
     title = alt.TitleParams("How well anything can predict", subtitle=subtitle)
     return panels.properties(title=title, description=f"Published above the best possible: {excesses or 'none'}."), data
 

@@ -8,16 +8,19 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import by_horizon, dots, growth, named, sizes_of
+from pipeline.studies.distillation import published
+from pipeline.studies.distillation.figures.common import COLOURS, by_horizon, dots, growth, named, sizes_of
 from pipeline.studies.distillation.names import BERT, PUPILS, WIDER, root_at
 
 TITLE = "Students of a BERT on masked tokens"
+PRINTED = {"prog": "progressive", "one-shot": "one-shot, better temperature", "ce": "student of labels"}
 MAIN = ("ce", "os", "warm", "half", "prog")
 
 
 def masked(context: Results) -> Figure:
     """Accuracy at the end of students by how many steps they train, mean over models with its interval; a student of
-    more steps is another training, with a schedule of its own. Lines: the teacher's end, and the best predictor."""
+    more steps is another training, with a schedule of its own. Lines: the teacher's end, and the best predictor. Beside
+    it what the source has, of whole strings and larger models."""
     table = context.table("arms")
     last = table.filter(
         pl.col("run").is_in(PUPILS), pl.col("arm").is_in(MAIN), pl.col("step") == pl.col("step").max().over("run")
@@ -40,10 +43,44 @@ def masked(context: Results) -> Figure:
     accuracies = "; ".join(
         f"{row['label']}, {row['step']} steps: {row['value']:.3f}" for row in data.iter_rows(named=True)
     )
-    chart = alt.layer(rules, texts, *by_horizon(data, scale)).properties(
-        width=460, height=260, title=TITLE, description=f"Accuracy at the end: {accuracies}."
+    ours = alt.layer(rules, texts, *by_horizon(data, scale)).properties(
+        width=270, height=260, title=alt.TitleParams("here", fontSize=13)
     )
+    description = f"Accuracy at the end: {accuracies}."
+    chart = alt.hconcat(ours, _published(scale)).resolve_scale(color="independent", strokeDash="independent")
+    chart = chart.properties(title=TITLE, description=description)
     return chart, data
+
+
+def _published(scale: alt.Scale) -> alt.Chart:
+    """Return what the source has on whole strings, with larger models."""
+    rows = [
+        ("teacher's size" if arm == "label" else PRINTED[arm], arm, int(share * published.STEPS), value)
+        for arm, values in published.ACCURACIES.items()
+        for share, value in zip(published.SHARES, values, strict=True)
+    ]
+    data = pl.DataFrame(rows, schema=["label", "arm", "step", "value"], orient="row")
+    labels = list(dict.fromkeys(data["label"]))
+    colours = [charts.BLACK, COLOURS["prog"], COLOURS["os"], COLOURS["ce"]]
+    steps = alt.X(
+        "step:Q", title="steps of the student", axis=alt.Axis(values=sorted(data["step"].unique()), format="~s")
+    )
+    return (
+        alt.Chart(data)
+        .mark_line(strokeWidth=2, point=True)
+        .encode(
+            x=steps.scale(zero=False, padding=20),
+            y=alt.Y("value:Q", title=None, scale=scale),
+            color=alt.Color(
+                "label:N",
+                title=None,
+                scale=alt.Scale(domain=labels, range=colours),
+                legend=alt.Legend(orient="top", columns=2, symbolType="stroke", symbolStrokeWidth=3),
+            ),
+            tooltip=["label:N", "step:Q", "value:Q"],
+        )
+        .properties(width=250, height=260, title=alt.TitleParams("as published (Figure 4.4)", fontSize=13))
+    )
 
 
 def schedules(context: Results) -> Figure:

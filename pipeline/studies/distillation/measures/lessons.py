@@ -71,6 +71,11 @@ def models(context: Inputs, frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def one_by_one(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the courses of all models as the table ``courses`` has them."""
+    return frame.select("run", "arm", "model", "step", "accuracy", "loss")
+
+
 def at(frame: pl.DataFrame, steps: dict[int, int], arm: str) -> Floats:
     """Return the accuracies (models,) of an arm at the steps given for each model, in the order of models."""
     own = frame.filter(arm=arm)
@@ -118,6 +123,24 @@ def finals(frame: pl.DataFrame) -> dict[str, Floats]:
     arms = frame["arm"].unique(maintain_order=True)
     last = frame.group_by("arm", "model", maintain_order=True).agg(pl.col("accuracy").last())
     return {arm: last.filter(arm=arm)["accuracy"].to_numpy() for arm in arms}
+
+
+def number(context: Inputs, run: str) -> int:
+    """Return how many models a run has: replicas of all rates, with those side by side."""
+    entry = context.run_header(run)["entry"]
+    return int(entry["replicas"] * entry["side"] * len(entry["lr"]))
+
+
+def of_teachers(final: dict[str, Floats], teachers: int) -> dict[str, Floats]:
+    """Return the values of each arm (`finals`) with one for each teacher: the mean of its students.
+
+    Students with numbers that are equal up to a multiple of ``teachers`` have one teacher, and those of labels that
+    read their inputs are taken together alike. What is averaged counts once, as students of one teacher are not
+    independent.
+    """
+    return {
+        arm: values.reshape(-1, teachers).mean(0) if len(values) > teachers else values for arm, values in final.items()
+    }
 
 
 def better_temperature(final: dict[str, Floats]) -> str:

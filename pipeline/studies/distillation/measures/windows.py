@@ -43,15 +43,29 @@ def places(longest: int) -> list[int]:
 
 
 def sentences(context: Inputs, dataset: pl.DataFrame, n: int) -> tuple[Ids, NDArray[np.int64]]:
-    """Return ``n`` sentences of a dataset's grammar behind BOS, (n, 1 + longest), and their lengths; of a text, the
-    first ``n`` held-out blocks."""
+    """Return ``n`` sentences of a dataset's grammar behind BOS, (n, 1 + longest), and their lengths: where no more
+    derivations exist, and all are as likely, these; of a text, the first ``n`` held-out blocks."""
     task_fields = lessons.task_fields(dataset)
     if task_fields["grammar"] is None:
         blocks = np.array(dataset.filter(part="held")["tokens"].head(n).to_list())
         return blocks, np.full(len(blocks), blocks.shape[1] - 1)
+    if (everything := _every(task_fields["grammar"], task_fields["root"], n)) is not None:
+        return everything
     rng = stream(context.seed, context.study, "windows", task_fields["grammar"], task_fields["root"])
     tokens, lengths = pcfg.strings(rng, task_fields["grammar"], n, task_fields["root"])
     return pcfg.padded(tokens, lengths, width=pcfg.extent(task_fields["grammar"], task_fields["root"])[1]), lengths
+
+
+def _every(grammar: str, root: int, most: int) -> tuple[Ids, NDArray[np.int64]] | None:
+    """Return all derivations of a symbol as `sentences` does, if these are at most so many and equally likely."""
+    if pcfg.number_of_derivations(grammar, root) > most:
+        return None
+    strings, chances = pcfg.derivations(grammar, root)
+    if np.ptp(chances) > 1e-12:
+        return None
+    lengths = np.array([len(string) for string in strings])
+    flat = np.concatenate([np.array(string, np.uint8) for string in strings]) - np.uint8(1)
+    return pcfg.padded(flat, lengths, width=pcfg.extent(grammar, root)[1]), lengths
 
 
 def summary(
