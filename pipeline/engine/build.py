@@ -36,7 +36,7 @@ LOG = graph.LOGS / "build.log"
 TIMES = Path("profiles/times.json")
 UNKNOWN_SECONDS = 5.0  # of a job that the reference machine never ran
 TERMINAL_SECONDS, LOG_SECONDS = 0.5, 60.0  # between two lines, on a terminal and elsewhere
-MEGABYTE = 1e6
+LITTLE = 1e8  # bytes of disk that are not worth a line, where there is room for them
 COPIES = 2  # of each result: in data/, and in DVC's cache where the disk cannot share the bytes
 SNAKEMAKE = (sys.executable, "-m", "snakemake")  # by the interpreter: scripts name the folder they were installed in
 PATIENCE = 10.0  # seconds, after which a program was not told of an interrupt: steps end in fewer
@@ -236,7 +236,7 @@ def duration(seconds: float) -> str:
 def disk(loaded: params.Params, study: str | None = None) -> str:
     """Return in a sentence how much disk what is not here needs, by what it takes in dvc.lock, and how much is free.
 
-    Empty where nothing is missing, or where dvc.lock holds results of another scale.
+    Empty where little is missing, or where dvc.lock holds results of another scale.
     """
     sizes = lockfile.sizes(Path(lockfile.NAME), loaded.scale)
     missing = [
@@ -246,7 +246,7 @@ def disk(loaded: params.Params, study: str | None = None) -> str:
     ]
     needed = COPIES * sum(sizes.get(job.stage, 0) for job in missing)
     free = shutil.disk_usage(Path()).free
-    if needed < MEGABYTE:
+    if needed < min(LITTLE, free) or not needed:
         return ""
     text = f"what is not here needs about {_bytes(needed)} of disk, DVC's copies included; {_bytes(free)} are free"
     return text if needed < free else f"{text}: THE DISK WILL BE FULL before the build ends, make room first"

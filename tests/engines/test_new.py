@@ -27,7 +27,7 @@ def _new(workspace: Workspace) -> None:
 @pytest.mark.slow
 def test_a_new_study_builds_at_once(empty: Workspace) -> None:
     """With its data, models, table, figure, claim and page; both engines then have nothing to do."""
-    for step in ("train", "report"):  # the toy study brings its own
+    for step in ("train", "figures", "report"):  # the toy study brings its own
         shutil.copy(REPOSITORY / f"pipeline/steps/{step}.py", empty.path / f"pipeline/steps/{step}.py")
     _new(empty)
     # `new` says so, and its words are the command: the study alone, without the rest of what lies here.

@@ -78,7 +78,7 @@ def test_what_is_left_is_no_less_than_its_longest_job() -> None:
 
 
 @pytest.mark.parametrize(
-    ("free", "says"), [(1e9, "needs about 20 MB of disk"), (1e6, "1 MB are free: THE DISK WILL BE FULL")]
+    ("free", "says"), [(5e9, "needs about 2.0 GB of disk"), (1e6, "1 MB are free: THE DISK WILL BE FULL")]
 )
 def test_what_is_not_here_is_said_to_need_disk(
     free: float, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -88,7 +88,7 @@ def test_what_is_not_here_is_said_to_need_disk(
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
     assert build.disk(loaded) == ""  # nothing is recorded
     entry = "    params:\n      params.yaml:\n        scale: {}\n    outs:\n    - path: x\n      size: {}\n"
-    blocks = [f"  {job.stage}:\n{entry.format('smoke', 10**7)}" for job in graph.jobs(loaded)[:2]]
+    blocks = [f"  {job.stage}:\n{entry.format('smoke', 10**9)}" for job in graph.jobs(loaded)[:2]]
     blocks[1] = blocks[1].replace("smoke", "quick")
     Path("dvc.lock").write_text("schema: '2.0'\nstages:\n" + "".join(blocks))
     assert says in build.disk(loaded)
