@@ -107,9 +107,7 @@ def test_the_released_class_computes_the_same() -> None:
 
     V = 7
     sizes = {"vocab_size": V, "hidden_size": V, "num_hidden_layers": 1, "num_attention_heads": 1}
-    config = BertConfig(
-        **sizes, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, max_position_embeddings=16
-    )
+    config = BertConfig(**sizes, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, max_position_embeddings=16)
     config._attn_implementation = "eager"
     shape, params = spec(), weights(spec(), 1)
     embeddings, attention = bert.BertEmbeddings(config).double(), bert.BertSelfAttention(config).double()

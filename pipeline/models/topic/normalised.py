@@ -1,7 +1,8 @@
 """The transformer of one layer that the authors of Li 2025, section 2.1, released: its embeddings are normalised.
 
 The text removes normalisation from the model. The released class (YuchenLi01/transformer_topic_model_LDA,
-src/transformer.py, ``BertModelCustom``) keeps BERT's embeddings as they are, so that a frozen one-hot row passes through
+src/transformer.py, ``BertModelCustom``) keeps BERT's embeddings as they are, so that a frozen one-hot row passes
+through
 
     E[:, w] = gain * normalised(one_hot(w) + type) + bias,
 
@@ -23,7 +24,6 @@ Names and shapes of trained parameters, without the replica axis (V = symbols, w
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 

@@ -230,7 +230,6 @@ BLOCK_LEAD = {
 EXAMPLES = {"normalised embeddings": RELEASED_EXAMPLE, "one-hot embeddings": FROZEN_EXAMPLE}
 PRODUCTS = {  # of columns of the value matrix that are of words
     "square": "mean squared norm of a word's column of values",
-    "same": "mean inner product of the columns of values of two words of one topic",
     "other": "mean inner product of the columns of values of words of two topics",
 }
 EXAMPLE = {
@@ -433,10 +432,24 @@ TOPIC_FIRST = {
 }
 _FROM_ONE = "attention to other words of the topic over that to words of other topics, distance from 1"
 SHORT = _one(
-    "short", _FROM_ONE, SHARE, AVERAGES, "SGD, rate 0.03, few steps", ATTENTION_SGD_SHORT, hits=below(0.02), learned=False
+    "short",
+    _FROM_ONE,
+    SHARE,
+    AVERAGES,
+    "SGD, rate 0.03, few steps",
+    ATTENTION_SGD_SHORT,
+    hits=below(0.02),
+    learned=False,
 )
 FAILED = _one(  # "similar averages": a tenth
-    "failed", _FROM_ONE, SHARE, AVERAGES, "released model, SGD, rate 0.003", RELEASED_SGD, hits=below(0.1), learned=False
+    "failed",
+    _FROM_ONE,
+    SHARE,
+    AVERAGES,
+    "released model, SGD, rate 0.003",
+    RELEASED_SGD,
+    hits=below(0.1),
+    learned=False,
 )
 CAPTION = {
     name: _one(

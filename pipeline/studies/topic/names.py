@@ -110,5 +110,3 @@ THEORY = (
     FLOORS,
     MISPRINTS,
 )
-
-SHOWN = 2  # topics whose words stand in tables of matrices, and in maps: blocks can be seen word by word

@@ -145,7 +145,9 @@ class OneLayer(GridRunEntry):
         if (self.embedding == "normalised") != (self.model == "topic/normalised"):
             raise ValueError("embeddings are normalised exactly in the model topic/normalised")
         if self.embedding == "normalised" and (self.values != "trained" or self.bias != "none" or self.width):
-            raise ValueError("with normalised embeddings values are trained, without a bias of the head, as wide as ids")
+            raise ValueError(
+                "with normalised embeddings values are trained, without a bias of the head, as wide as ids"
+            )
         if self.embedding == "one_hot":
             if self.bias != "none" or self.values == "identity":
                 raise ValueError("one-hot embeddings have no bias of the head, and values that are no identity")

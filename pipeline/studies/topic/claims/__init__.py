@@ -32,8 +32,8 @@ STATEMENTS = {
     "17": "Training embeddings alone costs little.",
     "18": "From unit embeddings the Gram matrix stays diagonal in training.",
     "19": "Trained attention gives more weight to words of the same topic.",
-    "20": "With SGD attention learns topics at a rate of 0.03, and not at 0.003, in as many steps as the released example "
-    "has.",
+    "20": "With SGD attention learns topics at a rate of 0.03, and not at 0.003, in as many steps as the released "
+    "example has.",
     "21": "The published averages come out when labels are shifted by four ids.",
     "22": "Labels that are shifted by four ids explain the published counts of pairs.",
     "23": "Averages of attention over all pairs are fixed by the lengths of documents.",

@@ -27,9 +27,9 @@ from schemas.claims import OWN, STATED
 FIGURE_22, FIGURE_25, FIGURE_26 = (SECTION.format(f"2.1.5, Figure {number}") for number in ("2.2", "2.5", "2.6"))
 OURS = "our extension"
 RELEASE = "our audit of the release, attention.txt of its example"
-# Of the columns of words of the value matrix in that file (YuchenLi01/transformer_topic_model_LDA, commit 42781529): mean
-# squared norm, and mean inner product of two of one topic and of two topics.
-EXAMPLE = {"square": 16.0, "same": 7.3, "other": -0.18}
+# Of the columns of words of the value matrix in that file (YuchenLi01/transformer_topic_model_LDA, commit 42781529):
+# mean squared norm, and mean inner product of those of two words of two topics.
+EXAMPLE = {"square": 16.0, "other": -0.18}
 CALLED = {"square": "squared norm of columns", "other": "columns of two topics"}
 EVENNESS = 0.2  # twice the share of a row's largest entry in an even block
 COMMON = "share of training documents in which two to four topics have at least a twentieth each"
@@ -126,8 +126,8 @@ def _published(context: Results) -> Iterator[Gate]:
 
 
 def _example(context: Results) -> Iterator[Gate]:
-    """Yield the gates on the value matrix that the release holds: sizes within a factor of two, and signs, come out with
-    normalised embeddings, and do not with one-hot ones."""
+    """Yield the gates on the value matrix that the release holds: sizes within a factor of two, and signs, come out
+    with normalised embeddings, and do not with one-hot ones."""
     half, twice = (value * EXAMPLE["square"] for value in (0.5, 2.0))
     for name, run in declared.EXAMPLES.items():
         normalised = run == RELEASED_EXAMPLE

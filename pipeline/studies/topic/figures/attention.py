@@ -34,7 +34,7 @@ TRAINED = {
     ATTENTION_RELEASED: "one-hot, Adam",
     ATTENTION: "one-hot, Adam, masks are keys",
     ATTENTION_SGD: "one-hot, SGD",
-    ATTENTION_SGD_SHORT: "one-hot, SGD, few steps",
+    ATTENTION_SGD_SHORT: "one-hot, SGD, 1500 steps",
     "Table 2.1, adam": "Table 2.1, Adam",
     "Table 2.1, sgd": "Table 2.1, SGD",
 }
