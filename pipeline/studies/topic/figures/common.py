@@ -73,13 +73,15 @@ def maps(
 def _map(matrix: NDArray[np.float64], title: str, words: int, axes: tuple[str, str]) -> Any:
     largest, size = float(np.abs(matrix).max()), len(matrix)
     block = blocks.same_topic(size // words, words)
-    axis = alt.Axis(values=list(range(words, size + 1, words)), labelAngle=0, ticks=False, domain=False, grid=False)
+    axis = alt.Axis(
+        values=list(range(2 * words, size + 1, 2 * words)), labelAngle=0, ticks=False, domain=False, grid=False
+    )
     x = alt.X("x:Q", title=axes[1], axis=axis, scale=alt.Scale(domain=[0.5, size + 0.5], nice=False))
     y = alt.Y("y:Q", title=axes[0], axis=axis, scale=alt.Scale(domain=[size + 0.5, 0.5], nice=False))
     middle = (size + 1) / 2
     base = alt.Chart(alt.Data(values=[{"x": middle, "y": middle, "image": _picture(matrix / largest), "entry": 0}]))
     picture = base.mark_image(width=SIDE, height=SIDE).encode(x=x, y=y, url="image:N", tooltip=alt.value(None))
-    scale = alt.Scale(domain=[-largest, 0, largest], range=[BELOW, ZERO, ABOVE])
+    scale = alt.Scale(domain=[-largest, 0, largest], range=[BELOW, ZERO, ABOVE], interpolate="rgb")
     legend = alt.Legend(gradientLength=150, format="~g", values=[-largest, 0, largest], labelExpr=_SHORT)
     colours = base.mark_point(opacity=0).encode(
         x=x, y=y, color=alt.Color("entry:Q", title="entry", scale=scale, legend=legend)
