@@ -511,6 +511,13 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
         bert_checkpoint.read(_entry(tmp_path, hashes), "here")
 
 
+def test_pieces_of_a_cut_word_are_no_words() -> None:
+    tokens = ["[CLS]", "st", "##ack", "frog", "st", "[SEP]"]
+    tokenizer = SimpleNamespace(id_to_token=tokens.__getitem__)
+    own = bert_checkpoint.Pretrained(None, tokenizer)  # type: ignore[arg-type]
+    assert own.whole(np.arange(6)).tolist() == [True, False, False, True, True, True]
+
+
 def test_a_forward_pass_is_that_of_transformers() -> None:
     transformers = pytest.importorskip("transformers", reason="optional: pip install -r requirements-export.txt")
     arrays = _checkpoint()

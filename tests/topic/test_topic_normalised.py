@@ -7,8 +7,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from workspace import load_study
 
 from pipeline.models.topic import normalised, one_layer
+from pipeline.studies.topic.names import RELEASED_SGD
 
 EMPTY = torch.zeros(1, 1)
 
@@ -125,3 +127,17 @@ def test_the_released_class_computes_the_same() -> None:
         counts = torch.nn.functional.one_hot(ids, V).sum(1, keepdim=True).double()
         ours, _ = normalised.forward(shape, params, EMPTY.double(), counts, torch.zeros_like(ids), ids)
     torch.testing.assert_close(ours[0], theirs, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"model": "topic/one_layer"}, "exactly in the model topic/normalised"),
+        ({"embedding": "one_hot"}, "exactly in the model topic/normalised"),
+        ({"bias": "trained"}, "values are trained, without a bias of the head"),
+    ],
+)
+def test_parameters_that_name_no_such_model_are_refused(changed: dict[str, str], message: str) -> None:
+    entry = load_study("topic", "smoke").members("runs", "topic")[RELEASED_SGD]
+    with pytest.raises(ValueError, match=message):
+        type(entry).model_validate(entry.model_dump() | changed)
