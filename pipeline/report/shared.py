@@ -10,6 +10,7 @@ import jinja2
 import pandera.polars as pa
 import polars as pl
 
+from pipeline import access
 from pipeline.engine import graph
 from pipeline.params import Params
 from pipeline.report import catalogue, contents, index, results, sources, wording
@@ -19,6 +20,7 @@ from pipeline.report.lineage import Lineage
 from pipeline.store import paths, tables
 
 TEMPLATES = Path(__file__).parent
+CSV_BYTES = 1_000_000  # of a larger table the site has Parquet alone
 
 
 class Site:
@@ -44,6 +46,7 @@ class Site:
         self.superseded = len(edits) - len(self.accepted)
         self.identity = identity(params, self.files)
         self._tables = tables.Opened()
+        self._csv: dict[str, bytes | None] = {}
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(TEMPLATES),
             autoescape=True,
@@ -111,6 +114,15 @@ class Site:
     def errata(self) -> list[results.Erratum]:
         """Return the errata of all studies."""
         return [erratum for study in self.studies.values() for erratum in study.errata]
+
+    def csv(self, artifact: Artifact) -> bytes | None:
+        """Return a table as CSV for the site; None of one that would be larger than `CSV_BYTES`, or is not here."""
+        if artifact.page not in self._csv:
+            content = None
+            if artifact.download and not self.lacks(artifact):
+                content = access.to_csv(pl.read_parquet(artifact.paths[0])).encode()
+            self._csv[artifact.page] = content if content is not None and len(content) <= CSV_BYTES else None
+        return self._csv[artifact.page]
 
     def table(self, artifact: Artifact) -> tuple[pl.DataFrame, type[pa.DataFrameModel]]:
         """Return a result table of one experiment and its schema."""

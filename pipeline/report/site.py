@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import polars as pl
-
-from pipeline import access
 from pipeline.engine import graph
 from pipeline.kit import charts
 from pipeline.params import Params
-from pipeline.report import cards, catalogue, figures, search
+from pipeline.report import cards, catalogue, figures, forest, search
+from pipeline.report.findings import BLOCKS
 from pipeline.report.shared import TEMPLATES, Site
 from pipeline.report.study import StudyText
 from pipeline.store.paths import DATA, REPORT
@@ -72,15 +69,19 @@ def _write(site: Site, out: Callable[[str], Path]) -> int:
     pages = _pages(site)
     for page, text in pages.items():
         out(page).write_text(text, encoding="utf-8")
-    for name, content in _assets(site).items():
+    for name, content in _assets(site, pages).items():
         out(name).write_bytes(content)
     return len(pages)
 
 
 def _pages(site: Site) -> dict[str, str]:
-    findings = {each.id: StudyText(site, each, "index.html").finding() for each in site.studies.values()}
+    said = {
+        each.id: [StudyText(site, each, "index.html").finding(block) for block in BLOCKS]
+        for each in site.studies.values()
+    }
+    published = forest.draw(site.studies.values())
     pages = {
-        name: site.render(f"{name}.j2", name, findings=findings)
+        name: site.render(f"{name}.j2", name, said=said, published=published, forest=forest)
         for name in ("index.html", "theory.html", "errata.html", catalogue.INDEX)
     }
     for study in site.studies.values():
@@ -94,15 +95,15 @@ def _pages(site: Site) -> dict[str, str]:
     return pages
 
 
-def _assets(site: Site) -> dict[str, bytes]:
+def _assets(site: Site, pages: dict[str, str]) -> dict[str, bytes]:
     files = {name: (TEMPLATES / name).read_bytes() for name in COPIED}
     files[VEGA] = charts.script_bundle().encode()
-    files[search.SCRIPT] = search.script(site).encode()
+    files[search.SCRIPT] = search.script(site, pages).encode()
     for artifact in site.artifacts:
         if artifact.download and not site.lacks(artifact):
-            content = artifact.paths[0].read_bytes()
-            files[f"{artifact.download}.parquet"] = content
-            files[f"{artifact.download}.csv"] = access.to_csv(pl.read_parquet(io.BytesIO(content))).encode()
+            files[f"{artifact.download}.parquet"] = artifact.paths[0].read_bytes()
+            if (text := site.csv(artifact)) is not None:
+                files[f"{artifact.download}.csv"] = text
         if artifact.kind == "figure" and not site.lacks(artifact):
             files |= figures.files(site.studies[artifact.job.study], artifact.name)
     return files

@@ -234,8 +234,8 @@ def test_a_text_of_a_study(ask: Callable[[str], str]) -> None:
         ("'1', 'mean'", "is", "<a>0.5</a> (<a>0.25 to 0.75</a>)"),
         ("'2', 'b'", "may be", "<a>−0.25</a>"),
         ("'2', 'c'", "is not", "<a>1.5</a> (<a>0.25 to 2</a>)"),
-        ("'2', 'a'", "(not told at this scale)", "(not measured at this scale)"),
-        ("'2', 'at another scale'", "(not told at this scale)", "(not measured at this scale)"),
+        ("'2', 'a'", "may be", "(not measured at this scale)"),
+        ("'2', 'at another scale'", "may be", "(not measured at this scale)"),
     ],
 )
 def test_a_sentence_follows_the_verdict_of_its_gate(
