@@ -212,7 +212,8 @@ PUBLISHED_RUNS = {
     "uniform attention, one-hot embeddings": FROZEN_PUBLISHED,
     "attention trained, one-hot embeddings": JOINT_PUBLISHED,
 }
-# Whether a model has learned does not matter: blocks as weak as the printed ones are those of one that has hardly begun.
+# Whether models have learned does not matter: blocks as weak as the printed ones are those of a model that has hardly
+# begun.
 BLOCK_MEAN = {
     name: _one(_slug("block-mean", run), f"mean of blocks with {RATE}", MEDIAN, VALUES, name, run, learned=False)
     for name, run in PUBLISHED_RUNS.items()
