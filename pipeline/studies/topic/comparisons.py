@@ -31,7 +31,6 @@ from pipeline.studies.topic.names import (
     ENCODERS,
     FROZEN_ADAM,
     FROZEN_EXACT,
-    FROZEN_EXAMPLE,
     FROZEN_PUBLISHED,
     FROZEN_RELEASED,
     FROZEN_SGD_CE,
@@ -44,6 +43,7 @@ from pipeline.studies.topic.names import (
     JOINT_SGD_SQ,
     LAYERS,
     LAYERS_FAST,
+    ONE_HOT_EXAMPLE,
     ONLY_CE,
     ONLY_SGD_CE,
     ONLY_SGD_SQ,
@@ -230,7 +230,7 @@ BLOCK_LEAD = {
     )
     for name, run in PUBLISHED_RUNS.items()
 }
-EXAMPLES = {"normalised embeddings": RELEASED_EXAMPLE, "one-hot embeddings": FROZEN_EXAMPLE}
+EXAMPLES = {"normalised embeddings": RELEASED_EXAMPLE, "one-hot embeddings": ONE_HOT_EXAMPLE}
 PRODUCTS = {  # of columns of the value matrix that are of words
     "square": "mean squared norm of a word's column of values",
     "other": "mean inner product of the columns of values of words of two topics",

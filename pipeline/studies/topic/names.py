@@ -15,7 +15,7 @@ JOINT_PUBLISHED = "topic-joint-published"
 # The model of the released code: figures 2.5 and 2.6, Table 2.1, and the example of which the release holds the values.
 RELEASED_FROZEN, RELEASED_JOINT = "topic-released-frozen", "topic-released-joint"
 RELEASED_ADAM, RELEASED_SGD = "topic-released-adam", "topic-released-sgd"
-RELEASED_EXAMPLE, FROZEN_EXAMPLE = "topic-released-example", "topic-frozen-example"
+RELEASED_EXAMPLE, ONE_HOT_EXAMPLE = "topic-released-example", "topic-one-hot-example"
 
 # E3: embeddings, alone and with everything else.
 ONLY_CE, ONLY_SQ = "topic-embeddings-only-ce", "topic-embeddings-only-sq"
@@ -68,7 +68,7 @@ RUNS = (
     RELEASED_ADAM,
     RELEASED_SGD,
     RELEASED_EXAMPLE,
-    FROZEN_EXAMPLE,
+    ONE_HOT_EXAMPLE,
     ONLY_CE,
     ONLY_SQ,
     ONLY_SGD_CE,
