@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -168,9 +168,15 @@ def _together(made: Iterable[_Made]) -> Again:
     )
 
 
+@cache
+def _loaded(folder: Path) -> Params:
+    """Return the parameters of the current directory, read once by each process for all that it makes in ``folder``."""
+    return parameters.load()
+
+
 def _from_tables(job: graph.Job, folder: Path) -> _Made:
     """Make what ``job`` makes below ``folder``, and compare."""
-    params = parameters.load()
+    params = _loaded(folder)
     from_store = job.step == "report" and site.is_from_store()
     lost = [path for path in graph.data(job, params) if not path.is_file()]
     if lost and not from_store:
@@ -228,7 +234,7 @@ def _from_parameters(
     """Run ``job`` in the workspace ``folder``. Compare what it makes with what lies ``here`` or, where it is never
     published, with its md5 in dvc.lock, as ``recorded``; ``moving`` is as `_moving` returns it."""
     with contextlib.chdir(folder):
-        params = parameters.load()
+        params = _loaded(folder)
         try:
             _run(job, params, folder)
         except Exception as error:  # of a step on parameters that nobody may ever have run

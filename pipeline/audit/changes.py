@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pipeline.audit import provenance
 from pipeline.audit.causes import Cause, Search
-from pipeline.engine import freshness, graph, stages, unchanged
+from pipeline.engine import freshness, graph, stages
 from pipeline.engine import snakemake as engines
 from pipeline.engine.repository import Difference, Repository, View
 from pipeline.params import Params
@@ -49,7 +49,7 @@ def find(view: View, params: Params) -> Changes:
     if isinstance(view, Repository) or at_work(view) is None:
         stages.write(params)
     lock = provenance.read_lock()
-    diff = Changes(differences=_differences(view))
+    diff = Changes(differences=view.differences())
     jobs = graph.jobs(params)
     diff.gone = sorted(set(lock) - {job.stage for job in jobs})
     finished = _finished(params)
@@ -64,17 +64,6 @@ def find(view: View, params: Params) -> Changes:
             causes = tuple(search.causes(job, difference)) if difference else ()
             diff.jobs[job] = Change(job, causes, because)
     return diff
-
-
-def _differences(view: View) -> dict[str, Difference]:
-    """Return what DVC finds; nothing, without asking it, if no file was touched since it found nothing."""
-    now = unchanged.digest(Path())
-    if unchanged.remembered(Path(), now):
-        return {}
-    differences = view.differences()
-    if not differences and unchanged.digest(Path()) == now:
-        unchanged.remember(Path(), now)
-    return differences
 
 
 def _finished(params: Params) -> set[graph.Job]:

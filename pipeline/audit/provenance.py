@@ -92,8 +92,22 @@ class Lock(Mapping[str, Stage]):
 
     @cached_property
     def made(self) -> dict[Path, Entry]:
-        """Return the outputs that all stages recorded, by path."""
-        return {path: out for stage in self.values() for path, out in stage.outs.items()}
+        """Return the outputs that all stages recorded, by path.
+
+        Of a stage that is not parsed yet only they are: parameters are nine tenths of its text.
+        """
+        found: dict[Path, Entry] = {}
+        outs = {}
+        for name, block in self._blocks.items():
+            _, head, listed = block.partition("\n    outs:\n")
+            if name in self._parsed or not head or re.search(r"[&*]", listed):  # an alias of what stands above
+                found |= self[name].outs
+            else:
+                outs[name] = listed
+        text = "".join(f"  {name}:\n    cmd: ''\n    outs:\n{listed}" for name, listed in outs.items())
+        for stage in self._parse(f"stages:\n{text}").values() if outs else ():
+            found |= stage.outs
+        return found
 
     def _parse(self, text: str) -> dict[str, Stage]:
         try:

@@ -106,7 +106,7 @@ class Results:
         """Return the claims of a study's reference sets, as DVC's cache or remote holds them."""
         frames = {path.stem: _claims_of_set(path.stem) for path in sorted(REFERENCE.glob("*.dvc"))}
         return [
-            reading.Reference(name, frame["scale"][0], {}, [], _by_gate(frame), [])
+            reading.Reference(name, frame["scale"][0], {}, [], _by_gate(frame))
             for name, frame in frames.items()
             if frame["study"][0] == study
         ]

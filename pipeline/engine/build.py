@@ -1,7 +1,8 @@
 """One line for a whole build: jobs done of all, time elapsed, an estimate of what is left, and what is at work.
 
 Snakemake does the work, in a process of its own; its output goes to ``logs/build.log``. What each job took on the
-reference machine is in ``profiles/times.json``; the estimate scales it by what this machine has needed so far.
+reference machine is in ``profiles/times.json``; the estimate goes by what jobs of each kind have taken here
+(`pipeline.engine.estimate`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -23,7 +25,8 @@ import psutil
 from ruamel.yaml import YAML
 
 from pipeline import params
-from pipeline.engine import graph, lockfile, machine
+from pipeline.engine import estimate, graph, lockfile, machine
+from pipeline.engine.estimate import Left, Pace
 from pipeline.engine.runner import INTERRUPTED
 from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError, meant
@@ -32,10 +35,9 @@ PLAN = graph.STATE / "plan.json"  # written by Snakemake's process when it knows
 LOG = graph.LOGS / "build.log"
 TIMES = Path("profiles/times.json")
 UNKNOWN_SECONDS = 5.0  # of a job that the reference machine never ran
-# Work that an estimate counts as done at the reference machine's pace: a first job that only goes on from where it was
-# killed would have it say that all the others are as short.
-TRUSTED_SECONDS = 60.0
-TERMINAL_SECONDS, LOG_SECONDS = 0.5, 30.0  # between two lines, on a terminal and elsewhere
+TERMINAL_SECONDS, LOG_SECONDS = 0.5, 60.0  # between two lines, on a terminal and elsewhere
+MEGABYTE = 1e6
+COPIES = 2  # of each result: in data/, and in DVC's cache where the disk cannot share the bytes
 SNAKEMAKE = (sys.executable, "-m", "snakemake")  # by the interpreter: scripts name the folder they were installed in
 PATIENCE = 10.0  # seconds, after which a program was not told of an interrupt: steps end in fewer
 MARK = "sandglass: "  # begins a line that is meant for the user
@@ -104,6 +106,9 @@ def build(study: str | None = None, *, report: bool = False) -> Outcome:
         timed = sum(job.name in reference.jobs for job in jobs)
         these = "they" if timed == len(jobs) else f"{timed} of them"  # others are newer than the record
         say(f"scale {loaded.scale}: {len(jobs)} jobs; from nothing {these} took {took} on {reference.machine}")
+    if needs := disk(loaded, study):
+        say(needs)
+    before = earlier(loaded)
     graph.LOGS.mkdir(exist_ok=True)
     PLAN.unlink(missing_ok=True)
     targets = [study] if study else [str(graph.REPORT_PAGE)] if report else []
@@ -113,7 +118,7 @@ def build(study: str | None = None, *, report: bool = False) -> Outcome:
     with LOG.open("w", encoding="utf-8") as log:
         process = subprocess.Popen(command, env=surroundings(), stdout=log, stderr=subprocess.STDOUT)
         try:
-            _follow(process, started, reference)
+            _follow(process, started, reference, before)
         except KeyboardInterrupt:
             interrupted = True
             if sys.stderr.isatty():
@@ -228,7 +233,39 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600}:{whole // 60 % 60:02d} h"
 
 
-def _follow(process: subprocess.Popen[bytes], started: float, reference: Reference) -> None:
+def disk(loaded: params.Params, study: str | None = None) -> str:
+    """Return in a sentence how much disk what is not here needs, by what it takes in dvc.lock, and how much is free.
+
+    Empty where nothing is missing, or where dvc.lock holds results of another scale.
+    """
+    sizes = lockfile.sizes(Path(lockfile.NAME), loaded.scale)
+    missing = [
+        job
+        for job in graph.jobs(loaded)
+        if study in (None, job.study) and not all(path.is_file() for path in graph.outputs(job, loaded))
+    ]
+    needed = COPIES * sum(sizes.get(job.stage, 0) for job in missing)
+    free = shutil.disk_usage(Path()).free
+    if needed < MEGABYTE:
+        return ""
+    text = f"what is not here needs about {_bytes(needed)} of disk, DVC's copies included; {_bytes(free)} are free"
+    return text if needed < free else f"{text}: THE DISK WILL BE FULL before the build ends, make room first"
+
+
+def _bytes(count: float) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
+
+
+def earlier(loaded: params.Params) -> Pace:
+    """Return how fast this machine was in the builds whose logs lie here."""
+    steps = {job.name: _step(job.name) for job in graph.jobs(loaded)}
+    mine = {"status": "done", "scale": loaded.scale, "host": platform.node()}
+    took = {name: log["seconds"] for name, log in steps.items() if mine.items() <= log.items()}
+    known = Reference.load(loaded.scale).jobs
+    return Pace({name: took[name] for name in took.keys() & known.keys()}, known.__getitem__)
+
+
+def _follow(process: subprocess.Popen[bytes], started: float, reference: Reference, before: Pace) -> None:
     """Show how far the build is until ``process`` ends; print what Snakemake says to the user."""
     shown, read = 0.0, 0
     terminal = sys.stderr.isatty()
@@ -237,17 +274,20 @@ def _follow(process: subprocess.Popen[bytes], started: float, reference: Referen
         read = _pass_on(read)
         if time.monotonic() - shown > (TERMINAL_SECONDS if terminal else LOG_SECONDS):
             shown = time.monotonic()
-            if text := line(started, reference):
+            if text := line(started, reference, before):
                 _show(text, terminal)
     _pass_on(read)
-    if text := line(started, reference):
+    if text := line(started, reference, before):
         _show(text, terminal)
     if terminal:
         print(file=sys.stderr)
 
 
-def line(started: float, reference: Reference) -> str:
-    """Return the state of the build that began at ``started``; empty before it is known what will run."""
+def line(started: float, reference: Reference, before: Pace | None = None) -> str:
+    """Return the state of the build that began at ``started``; empty before it is known what will run.
+
+    ``before`` is how fast this machine was in earlier builds.
+    """
     if not (names := _planned()):
         return ""
     steps = {name: _step(name) for name in names}
@@ -259,25 +299,23 @@ def line(started: float, reference: Reference) -> str:
     if done and len(done) < len(names):
         took = {name: steps[name]["seconds"] for name in done}
         waiting = [name for name in names if name not in done and name not in spent]
-        text += f", about {duration(_left(took, spent, waiting, now - started, reference))} left"
+        text += f", about {between(estimate.left(took, spent, waiting, now - started, reference.seconds, before))} left"
     if len(done) == len(names):
         return f"{text}; recording the results in DVC"
     return text + (f": {', '.join(at_work)}" if at_work else "")
 
 
-def _left(
-    took: dict[str, float], spent: dict[str, float], waiting: list[str], elapsed: float, reference: Reference
-) -> float:
-    """Return an estimate of the seconds until a build ends.
+def between(left: Left) -> str:
+    """Return a range of seconds as people say it.
 
-    Jobs that are done ``took`` seconds here, those at work have ``spent`` some. The rest will need what the reference
-    machine needed, times how much slower this machine was so far, as many at a time as so far.
+    >>> between(Left(100, 80, 130)), between(Left(0.1, 0.1, 0.2)), between(Left(4000, 3000, 5000))
+    ('1:20 to 2:10 min', '0 s', '50:00 min to 1:23 h')
     """
-    pace = (sum(took.values()) + TRUSTED_SECONDS) / (sum(map(reference.seconds, took)) + TRUSTED_SECONDS)
-    work = sum(pace * reference.seconds(name) for name in waiting)
-    work += sum(max(pace * reference.seconds(name) - seconds, 0.0) for name, seconds in spent.items())
-    at_once = (sum(took.values()) + sum(spent.values())) / max(elapsed, 1.0)
-    return work / max(at_once, 1.0)
+    least, most = duration(left.least), duration(left.most)
+    if least == most:
+        return most
+    (first, unit), last = least.split(), most
+    return f"{first} to {last}" if last.endswith(f" {unit}") else f"{least} to {last}"
 
 
 def _step(name: str, root: Path = Path()) -> dict[str, Any]:

@@ -7,8 +7,8 @@ about giving it times that say what is true. Paths are relative to the work tree
 from __future__ import annotations
 
 import base64
-import itertools
 import json
+import math
 import os
 import shutil
 import time
@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.engine import graph
-from pipeline.errors import SandglassError
 from pipeline.params import Params
 
 TRACKED = graph.STATE / "params"
@@ -121,29 +120,32 @@ def _read_by_step(job: graph.Job) -> str | None:
 # --- file times -----------------------------------------------------------------------------------
 
 
-def set_times(params: Params, stale: set[str], inputs: dict[str, list[Path]]) -> None:
+def set_times(params: Params, stale: set[str]) -> None:
     """Date the outputs of stale stages before any input, and those of fresh ones not before their inputs.
 
-    ``inputs`` holds the files that each stage depends on. Those dated later than now, by a clock that goes ahead, are
-    dated now: whatever is made of them would be older than they are, which Snakemake takes for a failure.
-
-    Raises SandglassError if a stage is missing.
+    Inputs dated later than now, by a clock that goes ahead, are dated now: whatever is made of them would be older than
+    they are, which Snakemake takes for a failure.
     """
-    for path in dict.fromkeys(itertools.chain.from_iterable(inputs.values())):
-        if path.is_file() and _mtime(path) > time.time():
-            os.utime(path)
+    times: dict[Path, float] = {}  # by file, minus infinity where there is none; code is an input of many jobs
+
+    def time_of(path: Path) -> float:
+        if path not in times:
+            times[path] = _mtime(path) if path.is_file() else -math.inf
+            if times[path] > time.time():
+                os.utime(path)
+                times[path] = _mtime(path)
+        return times[path]
+
     for job in graph.jobs(params):
-        if job.stage not in inputs:
-            raise SandglassError(f"dvc.yaml has no stage {job.stage}, which params.yaml asks for")
+        inputs = (*graph.data(job, params), *graph.code(job, params), tracked_file(job))
+        newest = max(map(time_of, inputs))
         outputs = [path for path in graph.outputs(job, params) if path.is_file()]
         if job.stage in stale:
             for path in outputs:
                 _mark_stale(path)
-        elif outputs:
-            newest = max(_mtime(path) for path in (*inputs[job.stage], tracked_file(job)))
-            if newest > min(map(_mtime, outputs)):
-                for path in outputs:
-                    os.utime(path)
+        elif outputs and newest > min(map(_mtime, outputs)):
+            for path in outputs:
+                os.utime(path)
 
 
 def _mark_stale(path: Path) -> None:

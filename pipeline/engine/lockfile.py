@@ -8,6 +8,7 @@ one only makes DVC look at more stages, since what it records is compared by con
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -29,6 +30,21 @@ def digest(outputs: Mapping[Path, str]) -> str:
     """
     lines = (f"{path.as_posix()} {md5}\n" for path, md5 in outputs.items() if REPORT not in (path, *path.parents))
     return hashlib.md5("".join(sorted(lines)).encode()).hexdigest()
+
+
+def sizes(file: Path, scale: str) -> dict[str, int]:
+    """Return the bytes of what each stage made, by the dvc.lock ``file``; none of stages of another scale.
+
+    The text is searched, not parsed: DVC lays it out always alike, and to parse it takes two seconds.
+    """
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    parts = re.split(r"^  ([\w.-]+):\n", text, flags=re.MULTILINE)
+    made = {}
+    for name, block in zip(parts[1::2], parts[2::2], strict=True):
+        before, _, outs = block.partition("\n    outs:\n")
+        if f"\n        scale: {scale}\n" in f"{before}\n":
+            made[name] = sum(map(int, re.findall(r"^      size: (\d+)$", outs, re.MULTILINE)))
+    return made
 
 
 def keep(root: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -31,7 +31,7 @@ from dvc_data.hashfile.hash_info import HashInfo
 from dvc_data.hashfile.obj import HashFile
 from dvc_data.hashfile.tree import Tree
 
-from pipeline.engine import graph, lockfile
+from pipeline.engine import graph, lockfile, unchanged
 from pipeline.errors import SandglassError
 
 logging.getLogger("dvc").setLevel(logging.ERROR)  # its notes would mix with Snakemake's
@@ -78,10 +78,20 @@ class View:
 
     def differences(self) -> dict[str, Difference]:
         """Return, by stage, what differs from dvc.lock; stages without a difference are left out."""
-        with _dvc(), _hashed_once():
-            self._repo._reset()
-            differences = {stage.addressing: self._difference(stage) for stage in self._repo.index.stages}
-            return {name: difference for name, difference in differences.items() if difference}
+        found: dict[str, Difference] = {}
+
+        def look() -> set[str]:
+            with _dvc(), _hashed_once():
+                self._repo._reset()
+                differences = {stage.addressing: self._difference(stage) for stage in self._repo.index.stages}
+            found.update({name: difference for name, difference in differences.items() if difference})
+            return set(found)
+
+        self._unless_untouched(look)
+        return found
+
+    def _unless_untouched(self, look: Callable[[], set[str]]) -> set[str]:
+        return unchanged.unless_untouched(self._root, look, lambda: Path(self._repo.cache.local.path))
 
     def _difference(self, stage: Any) -> Difference:
         # Not stage.status(): that waits for no one, but refuses while another process writes.
@@ -201,23 +211,14 @@ class Repository(View):
 
     def changed(self, among: set[str] | None = None) -> set[str]:
         """Return the stages (of those named) whose code, parameters, data, command or outputs differ from dvc.lock."""
-        with _dvc(), _hashed_once():
-            self._repo._reset()
-            stages = [s for s in self._repo.index.stages if among is None or s.addressing in among]
-            return {stage.addressing for stage in stages if stage.status()}
 
-    def inputs(self) -> dict[str, list[Path]]:
-        """Return, by stage, the existing files it depends on; of a folder, all files in it."""
-        with _dvc():
-            return {
-                stage.addressing: [
-                    file
-                    for dep in stage.deps
-                    if not isinstance(dep, param.ParamsDependency)
-                    for file in _files(Path(dep.fs_path))
-                ]
-                for stage in self._repo.index.stages
-            }
+        def look() -> set[str]:
+            with _dvc(), _hashed_once():
+                self._repo._reset()
+                stages = [s for s in self._repo.index.stages if among is None or s.addressing in among]
+                return {stage.addressing for stage in stages if stage.status()}
+
+        return look() if among is not None else self._unless_untouched(look)
 
     def commit(self, names: Iterable[str]) -> None:
         """Record the outputs of these stages, as they lie there, in dvc.lock and in DVC's cache.
@@ -273,12 +274,6 @@ def alive(pid: int, named: float) -> bool:
         return process.create_time() <= named and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_dir():
-        return [file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
-    return [path] if path.is_file() else []
 
 
 @contextmanager

@@ -214,6 +214,8 @@ def _record(context: Job, started: float, status: str) -> None:
     folder = graph.LOGS / "steps"
     folder.mkdir(parents=True, exist_ok=True)
     record = {"step": context.step, "id": context.id, "status": status} | context.notes
+    # Of a core, by this process and those it waited for: on a busy machine much less than the time that passed.
+    record["cpu_seconds"] = round(sum(os.times()[:4]), 2)
     record |= {"seconds": round(time.time() - started, 2), "finished": time.time()}
     record |= {"host": platform.node(), "python": platform.python_version()}
     (folder / f"{context.step}-{context.id}.json").write_text(json.dumps(record, indent=1))

@@ -297,7 +297,7 @@ class _Run:
         if not looks_only:
             self.repository.commit(changed & finished)
             freshness.drop_records()
-        freshness.set_times(params, changed - finished, self.repository.inputs())
+        freshness.set_times(params, changed - finished)
 
     def note_interrupts(self) -> None:
         """Note it when Ctrl-C ends this run, which then goes on as before."""

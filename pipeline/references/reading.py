@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,14 +37,22 @@ class Files(Protocol):
 
 @dataclass(frozen=True)
 class Reference:
-    """One set: its files, claims by number and gate, and theory rows; ``record`` is empty where none came with it."""
+    """One set: its files and claims by number and gate; ``record`` is empty where none came with it."""
 
     name: str
     scale: str
     record: Row
     files: list[Path]
     claims: dict[tuple[str, str], Row]
-    theory: list[Row]
+
+    @cached_property
+    def theory(self) -> list[Row]:
+        """Return the rows of its theory checks, read when they are first asked for.
+
+        Raises SandglassError if they are damaged.
+        """
+        files = [path for path in self.files if path.parent == REFERENCE / self.name / "theory"]
+        return [row for path in files if path.suffix == ".parquet" for row in read_table(path, Theory).to_dicts()]
 
     @property
     def page(self) -> str:
@@ -164,13 +173,11 @@ def read_former(path: Path) -> pl.DataFrame:
 
 
 def _load(folder: Path) -> Reference:
-    record, claims, theory = read_record(folder), folder / "claims" / "claims.parquet", []
+    record, claims = read_record(folder), folder / "claims" / "claims.parquet"
     rows = read_table(claims, Claims).to_dicts() if claims.is_file() else []
-    for path in sorted((folder / "theory").glob("*.parquet")):
-        theory += read_table(path, Theory).to_dicts()
     scale = record.get("scale") or (rows[0]["scale"] if rows else "unknown")
     by_gate = {(row["claim"], row["gate"]): row for row in rows}
-    return Reference(folder.name, scale, record, _files(folder), by_gate, theory)
+    return Reference(folder.name, scale, record, _files(folder), by_gate)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -164,7 +164,7 @@ def _dataset(site: Site, artifact: Artifact) -> Card:
         if site.is_here(member.path):
             metadata = tables.read_metadata(member.path)
             model = tables.of_kind(schemas, metadata, member.path)
-            member.frame = tables.read(member.path, model)
+            member.frame = site.read(member.path, model)
             member.facts = _dataset_facts(member.frame, metadata)
     what = _doc(model, source) if model else wording.prose(source.doc if source else "")
     made = Card(what, source, facts, [member for member, _ in members])
@@ -227,7 +227,7 @@ def _run(site: Site, artifact: Artifact) -> Card:
     )
     source = sources.defined(STUDIES / job.study / "runs.py", "prepare")
     path = paths.curves_path(job.study, job.id)
-    frame = tables.read(path, Curves) if site.is_here(path) else None
+    frame = site.read(path, Curves) if site.is_here(path) else None
     if frame is not None:
         for member, _ in members:
             member.curve = curves.draw(frame.filter(run=member.id))
@@ -269,7 +269,7 @@ def _figure(site: Site, artifact: Artifact) -> Card:
     made = Card(wording.prose(source.doc if source else ""), source)
     if site.lacks(artifact):
         return made
-    made.frame = frame = tables.read(paths.figure_path(job.study, job.id, name, "parquet"), _AsDrawn)
+    made.frame = frame = site.read(paths.figure_path(job.study, job.id, name, "parquet"), _AsDrawn)
     made.figure = figures.load(site.studies[job.study], name, source)
     made.facts = [
         ("rows drawn", f"{frame.height:,}"),

@@ -9,12 +9,13 @@ from typing import Any
 import polars as pl
 from ruamel.yaml import YAML, YAMLError
 
-from pipeline.errors import SandglassError
+from pipeline.errors import SandglassError, meant
 from pipeline.params import Params
 from pipeline.references import reading as reference
 from pipeline.references import standing
 from pipeline.references.reading import Reference
 from pipeline.references.standing import Line
+from pipeline.report.files import read_table
 from pipeline.report.wording import slug
 from pipeline.store import paths, tables
 from schemas.theory import Theory
@@ -105,18 +106,28 @@ def _study(params: Params, key: str, partial: bool) -> Study:
 
 
 def _read(path: Path, schema: tables.Schema, partial: bool) -> pl.DataFrame | None:
-    return None if partial and not path.is_file() else tables.read(path, schema)
+    return None if partial and not path.is_file() else read_table(path, schema, pulled=partial)
+
+
+# What an erratum is, by the word for it in errata.yaml, the gravest first.
+ERRATUM_KINDS = {
+    "result": "A result, or the construction behind it, fails as printed",
+    "constant": "A constant, a rate or a width is another",
+    "misprint": "A misprint, or a slip that nothing rests on",
+}
 
 
 @dataclass(frozen=True)
 class Erratum:
     """A printed statement that is wrong: the rows that show it, and those of a form that holds.
 
-    ``title`` says it in a sentence, ``follows`` what that means for the source (the study's ``errata.yaml``).
+    ``kind`` is one of `ERRATUM_KINDS`, ``title`` says it in a sentence, ``follows`` what that means for the source (the
+    study's ``errata.yaml``).
     """
 
     study: str
     id: str
+    kind: str
     title: str
     follows: str
     printed: list[Row]
@@ -143,18 +154,22 @@ def _errata(study: str, theory: dict[str, list[Row]]) -> list[Erratum]:
     path = Path("pipeline/studies") / study / ERRATA
     try:
         words = YAML(typ="safe").load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        texts = {name: (entry["title"], entry["follows"]) for name, entry in words.items()}
+        texts = {name: (entry["kind"], entry["title"], entry["follows"]) for name, entry in words.items()}
     except (YAMLError, AttributeError, KeyError, TypeError) as error:
         raise SandglassError(f"{path}: no errata: {' '.join(str(error).split())}") from None
+    for name, (kind, *_) in texts.items():
+        if kind not in ERRATUM_KINDS:
+            raise SandglassError(f"{path}: {name}: no kind {kind!r}; {meant(str(kind), list(ERRATUM_KINDS))}")
     return [
         Erratum(
             study,
             name,
+            kind,
             title,
             follows,
             [row for row in rows if row["erratum"] == name and row["form"] == "printed"],
             [row for row in rows if row["erratum"] == name and row["form"] == "corrected"],
         )
         for name in dict.fromkeys(row["erratum"] for row in rows)
-        for title, follows in [texts.get(name, (name, ""))]
+        for kind, title, follows in [texts.get(name, ("misprint", name, ""))]
     ]

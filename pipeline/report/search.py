@@ -63,7 +63,8 @@ def _studies(site: Site, pages: Mapping[str, str]) -> Iterator[Item]:
         for heading in contents.headings(pages.get(study.page, "")):
             if not heading.id.startswith(("claim-", "figure-", "theory-")):  # these have items of their own
                 yield _item("section", heading.text, f"{study.page}#{heading.id}", study.id, "")
-    for term, meaning in _TERM.findall(pages.get("index.html", "")):
+    words = re.search(r'<h2 id="words">.*?</dl>', pages.get("index.html", ""), re.DOTALL)
+    for term, meaning in _TERM.findall(words.group() if words else ""):
         yield _item("word", term, "index.html#words", "", re.sub(r"<[^>]*>", "", meaning))
 
 

@@ -13,11 +13,11 @@ import polars as pl
 from pipeline import access
 from pipeline.engine import graph
 from pipeline.params import Params
-from pipeline.report import catalogue, contents, index, results, sources, wording
+from pipeline.report import catalogue, contents, forest, index, results, sources, wording
 from pipeline.report.catalogue import Artifact
-from pipeline.report.files import Files, identity
+from pipeline.report.files import Files, identity, read_table
 from pipeline.report.lineage import Lineage
-from pipeline.store import paths, tables
+from pipeline.store import paths
 
 TEMPLATES = Path(__file__).parent
 CSV_BYTES = 1_000_000  # of a larger table the site has Parquet alone
@@ -45,8 +45,8 @@ class Site:
         self.accepted = [e for stage, files in code.items() for e in graph.standing(edits, stage, files)]
         self.superseded = len(edits) - len(self.accepted)
         self.identity = identity(params, self.files)
-        self._tables = tables.Opened()
         self._csv: dict[str, bytes | None] = {}
+        self._tables: dict[Path, pl.DataFrame] = {}
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(TEMPLATES),
             autoescape=True,
@@ -54,7 +54,7 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.globals |= {"site": self, "words": wording, "catalogue": catalogue}
+        self._environment.globals |= {"site": self, "words": wording, "catalogue": catalogue, "forest": forest}
 
     def render(self, template: str, page: str, **values: Any) -> str:
         """Return the HTML of the page at ``page`` (a path from the root of the site)."""
@@ -128,7 +128,13 @@ class Site:
         """Return a result table of one experiment and its schema."""
         schema = importlib.import_module(f"schemas.{artifact.job.study}.tables").SCHEMAS[artifact.name]
         path = paths.table_path(artifact.job.study, artifact.job.id, artifact.name)
-        return self._tables.read(path, schema), schema
+        if path not in self._tables:
+            self._tables[path] = self.read(path, schema)
+        return self._tables[path], schema
+
+    def read(self, path: Path, schema: type[pa.DataFrameModel]) -> pl.DataFrame:
+        """Return the table at ``path``; raises SandglassError as `pipeline.report.files.read_table` does."""
+        return read_table(path, schema, pulled=self.from_store)
 
 
 def _root(page: str) -> str:

@@ -273,11 +273,40 @@ function addSearchBox() {
   document.querySelector("header.site nav").append(form);
 }
 
+// --- of many sections or rows those of the studies that are ticked; of none ticked all ---
+
+function addFilter(box) {
+  const choices = [...box.querySelectorAll("input")];
+  const show = () => {
+    const wanted = choices.filter((choice) => choice.checked).map((choice) => choice.value);
+    document.querySelectorAll(box.dataset.filters).forEach((each) => {
+      each.hidden = wanted.length > 0 && !wanted.includes(each.dataset.study);
+    });
+  };
+  box.addEventListener("input", show);
+  show(); // boxes that the browser kept ticked
+}
+
+// --- what is folded opens where a link leads into it or to what it belongs to ---
+
+function openTarget() {
+  const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  const folded = target.closest("details") ?? target.querySelector(":scope > details");
+  if (folded && !folded.open) {
+    folded.open = true;
+    target.scrollIntoView();
+  }
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   if (!document.querySelector("form#search")) addSearchBox();
   addThemeButton();
+  openTarget();
+  addEventListener("hashchange", openTarget);
   document.querySelectorAll("table.sortable").forEach(makeSortable);
   document.querySelectorAll("form#search").forEach(addSearch);
+  document.querySelectorAll("[data-filters]").forEach(addFilter);
   document.querySelectorAll(".toc details").forEach(foldContents);
   // Not before somebody points at it or tabs to it: who only reads loads neither Vega nor the data of the charts.
   document.querySelectorAll("[data-chart]").forEach((box) => {

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 from pipeline.engine import graph
 from pipeline.kit import charts
 from pipeline.params import Params
-from pipeline.report import cards, catalogue, figures, forest, search
+from pipeline.report import cards, catalogue, figures, forest, results, search
 from pipeline.report.findings import BLOCKS
 from pipeline.report.shared import TEMPLATES, Site
 from pipeline.report.study import StudyText
@@ -81,7 +83,7 @@ def _pages(site: Site) -> dict[str, str]:
     }
     published = forest.draw(site.studies.values())
     pages = {
-        name: site.render(f"{name}.j2", name, said=said, published=published, forest=forest)
+        name: site.render(f"{name}.j2", name, said=said, published=published, kinds=results.ERRATUM_KINDS)
         for name in ("index.html", "theory.html", "errata.html", catalogue.INDEX)
     }
     for study in site.studies.values():
@@ -97,7 +99,7 @@ def _pages(site: Site) -> dict[str, str]:
 
 def _assets(site: Site, pages: dict[str, str]) -> dict[str, bytes]:
     files = {name: (TEMPLATES / name).read_bytes() for name in COPIED}
-    files[VEGA] = charts.script_bundle().encode()
+    files[VEGA] = _vega()
     files[search.SCRIPT] = search.script(site, pages).encode()
     for artifact in site.artifacts:
         if artifact.download and not site.lacks(artifact):
@@ -107,3 +109,23 @@ def _assets(site: Site, pages: dict[str, str]) -> dict[str, bytes]:
         if artifact.kind == "figure" and not site.lacks(artifact):
             files |= figures.files(site.studies[artifact.job.study], artifact.name)
     return files
+
+
+def _vega() -> bytes:
+    """Return the script that draws, bundled once in this work tree for each version of the renderer: it takes a second.
+
+    What is kept begins with its md5, so that a script that was cut off or spoilt is bundled again.
+    """
+    kept = graph.STATE / f"vega-{version('vl-convert-python')}.js"
+    digest, _, content = kept.read_bytes().partition(b"\n") if kept.is_file() else (b"", b"", b"")
+    if digest != _md5(content):
+        content = charts.script_bundle().encode()
+        kept.parent.mkdir(exist_ok=True)
+        temporary = kept.with_name(f"{kept.name}.{os.getpid()}.tmp")
+        temporary.write_bytes(_md5(content) + b"\n" + content)
+        temporary.replace(kept)
+    return content
+
+
+def _md5(content: bytes) -> bytes:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest().encode()

@@ -153,7 +153,7 @@ class StudyText:
         return self._block(f'figure("{name}")', draw)
 
     def claims(self, *names: str) -> str:
-        """Show the gates of claims as a table."""
+        """Show claims, each in a line with its gates folded below."""
         if self._lacks_claims():
             what = f"Claim {names[0]}" if len(names) == 1 else f"Claims {', '.join(names)}"
             return self._absent(f"claims{names}", what, [])
@@ -161,7 +161,10 @@ class StudyText:
             _known("claim", name, self.study.lines)
         rows = [row for name in names for row in self.study.claims if row["claim"] == name]
         anchors = {name for name in names if self._first("claim", name)}
-        drawn = Markup(self.blocks.claims(self.study, rows, names, anchors))
+        by_name = {name: [row for row in rows if row["claim"] == name] for name in names}
+        drawn = Markup("\n").join(
+            Markup(self.blocks.claim(self.study, of, name, name in anchors)) for name, of in by_name.items()
+        )
         return self._block(f"claims{names}", lambda _: drawn, names)
 
     def verdict(self, claim: str) -> str:

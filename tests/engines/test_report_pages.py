@@ -282,7 +282,7 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
     errata = (site / "errata.html").read_text()
     section = errata[errata.index("<section") :]
     assert section.index("x = x + 1") < section.index("What holds") < section.index(">x = x</p>")
-    assert errata.index("one too many") < errata.index("<section")  # and in the table above
+    assert errata.index('id="kind-misprint"') < errata.index("<section")  # without words of its own
     assert "artifact/theory-toy-identity.html" in errata
     study = (site / "study/toy.html").read_text()
     # Every set that tests a gate is shown with it; one that does not has a page of its own alone.

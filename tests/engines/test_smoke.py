@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 from workspace import REPOSITORY, STUDIES, Workspace
 
 from pipeline import params
+from pipeline.report.results import ERRATUM_KINDS
 from schemas.claims import NOT_RUN, TOO_FEW
 
 Smoke = Callable[[str], Workspace]
@@ -109,3 +110,4 @@ def test_every_erratum_says_in_a_sentence_what_is_wrong_and_what_follows(smoke_o
     words = YAML(typ="safe").load(file.read_text(encoding="utf-8")) if file.is_file() else {}
     assert errata == words.keys()
     assert all(entry[key].endswith(".") for entry in words.values() for key in ("title", "follows"))
+    assert {entry["kind"] for entry in words.values()} <= ERRATUM_KINDS.keys()

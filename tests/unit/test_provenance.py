@@ -217,6 +217,10 @@ def test_stages_are_parsed_one_by_one_and_are_the_same(tmp_path: Path) -> None:
     lazy, eager = provenance.Lock(whole, "x"), provenance.Lock(f"# a remark\n{whole}", "x")
     assert list(lazy) == list(eager) == ["analyse-dyck-heads", "analyse-dyck-copying"]
     assert lazy._parsed == {} and len(eager._parsed) == 2
+    assert lazy.made == eager.made != {} and lazy._parsed == {}  # of a stage that nobody asked for, only its outputs
+    aliased = provenance.Lock(whole.replace("size: 10", "size: &id001 10", 1).replace("size: 10", "size: *id001"), "x")
+    with pytest.raises(SandglassError, match="not a lock file of DVC"):  # across stages, which DVC never writes
+        aliased.made  # noqa: B018
     assert dict(lazy) == dict(eager) and len(lazy) == 2
     assert lazy.get("analyse-dyck") is None and "analyse-dyck" not in lazy
     for damaged in (whole.replace("cmd:", "cmd"), f"<<<<<<< HEAD\n{whole}", whole.replace("    outs", "   outs")):

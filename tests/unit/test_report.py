@@ -25,12 +25,13 @@ from pipeline.errors import SandglassError
 from pipeline.kit import charts
 from pipeline.params import Params
 from pipeline.references.standing import Line
-from pipeline.report import cards, catalogue, curves, figures, results, sources, wording
+from pipeline.report import cards, catalogue, curves, figures, results, site, sources, wording
 from pipeline.report.contents import Heading, headings
-from pipeline.report.files import Files, identity
+from pipeline.report.files import Files, identity, read_table
 from pipeline.report.lineage import Lineage
 from pipeline.report.markdown import Mark, Text
 from pipeline.report.study import StudyText
+from pipeline.store import tables
 from schemas.claims import FAILS, HOLDS, NOT_RUN, UNDECIDED, Claims
 from schemas.curves import Curves
 from schemas.theory import Theory
@@ -158,7 +159,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
     study = results.Study("s", "Title", "Source", figure, table, rows, verdict, {"check": []}, [], [])
     blocks = SimpleNamespace(
         figure=lambda figure, artifact, alt, first: f"<figure>{figure.name}: {escape(alt)}</figure>",
-        claims=lambda study, rows, names, anchors: f"<table>{','.join(row['gate'] for row in rows)}</table>",
+        claim=lambda study, rows, name, anchored: f"<table>{','.join(row['gate'] for row in rows)}</table>",
         theory=lambda artifact, rows, first, fold: "<table>theory</table>",
         table=lambda name, artifacts, shown, height: (
             f"<table>{name} {','.join(shown.columns)} {shown.height}/{height} of {len(artifacts)}</table>"
@@ -365,6 +366,35 @@ def test_the_script_bundle_is_a_plain_script() -> None:
     script = charts.script_bundle()
     assert "window.vegaEmbed=" in script.replace(" ", "")
     assert not re.search(r"^\s*(import|export)\b", script, re.M)  # so that file:// may load it
+
+
+def test_the_script_is_bundled_once_and_anew_where_it_is_spoilt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripts = iter(["first", "second", "third"])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(charts, "script_bundle", lambda: next(scripts))
+    assert [site._vega(), site._vega()] == [b"first", b"first"]
+    (kept,) = graph.STATE.iterdir()
+    kept.write_bytes(kept.read_bytes()[:-1])
+    assert [site._vega(), site._vega()] == [b"second", b"second"]
+    monkeypatch.setattr(site, "version", lambda _: "another")
+    assert site._vega() == b"third"
+
+
+def test_what_was_pulled_is_validated_and_every_byte_of_what_was_built_is_checked(tmp_path: Path) -> None:
+    frame, path = pl.DataFrame({"step": [1]}), tmp_path / "table.parquet"
+    tables.store(frame, path)
+    assert read_table(path, Curves, pulled=False).equals(frame)
+    with pytest.raises(SandglassError, match="column 'Curves' breaks"):
+        read_table(path, Curves, pulled=True)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"PAR1", b"PAR1\0", 1))
+    for pulled in (True, False):
+        with pytest.raises(SandglassError, match="truncated or damaged"):
+            read_table(path, Curves, pulled=pulled)
+    with pytest.raises(SandglassError, match="missing"):
+        read_table(tmp_path / "other.parquet", Curves, pulled=False)
 
 
 def test_a_picture_is_drawn_from_the_specification(tmp_path: Path) -> None:

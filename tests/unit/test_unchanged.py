@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ def tree(tmp_path: Path) -> Path:
     for name in (*FILES, "logs/a.log", "venv/pyvenv.cfg", "venv/lib/a.py", "pipeline/__pycache__/a.pyc"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("old")
+    time.sleep(2 * unchanged.JUST_NOW / 1e9)
     return tmp_path
 
 
@@ -55,3 +57,38 @@ def test_logs_caches_and_environments_are_no_part_of_it(tree: Path, name: str) -
     before = unchanged.digest(tree)
     (tree / name).write_text("new")
     assert unchanged.digest(tree) == before
+
+
+def test_nothing_is_noted_of_files_that_were_touched_just_now(tree: Path) -> None:
+    (tree / "params.yaml").write_text("new")
+    now = unchanged.digest(tree)
+    unchanged.remember(tree, now)
+    assert not unchanged.remembered(tree, now)
+
+
+@pytest.mark.parametrize(
+    ("found", "cache", "asked"),
+    [(set(), ".dvc/cache/files/md5", 1), ({"report"}, ".dvc/cache/files/md5", 2), (set(), "../elsewhere", 2)],
+)
+def test_dvc_is_asked_again_only_where_something_changed(tree: Path, found: set[str], cache: str, asked: int) -> None:
+    answers = []
+
+    def look() -> set[str]:
+        answers.append(found)
+        return found
+
+    for _ in range(2):
+        assert unchanged.unless_untouched(tree, look, lambda: tree / cache) == found
+    assert len(answers) == asked
+    (tree / "params.yaml").write_text("new")
+    unchanged.unless_untouched(tree, look, lambda: tree / cache)
+    assert len(answers) == asked + 1
+
+
+def test_what_is_touched_while_dvc_looks_is_looked_at_again(tree: Path) -> None:
+    def look() -> set[str]:
+        (tree / "params.yaml").write_text("new")
+        return set()
+
+    unchanged.unless_untouched(tree, look, lambda: tree / unchanged.CACHE / "md5")
+    assert not unchanged.remembered(tree, unchanged.digest(tree))
