@@ -98,7 +98,10 @@ class Configs(_Keyed):
     """Every model, how it was trained, and its loss on held-out documents."""
 
     replica: pl.Int32 = FIELD(ge=0, description="seed")
-    model: pl.String = FIELD(isin=["M1", "M2", "M3"], description="trained embeddings, one-hot, or uniform attention")
+    model: pl.String = FIELD(
+        isin=["M1", "M2", "M3", "released"],
+        description="trained embeddings, one-hot ones, uniform attention, or that of the released code",
+    )
     loss: pl.String = FIELD(isin=["ce", "sq_sum", "sq_mean"], description="cross-entropy, or squared distance")
     optimiser: pl.String = FIELD(isin=["adam", "sgd"], description="update rule")
     l2: pl.Float64 = FIELD(ge=0, description="weight of the sum of squares of all trained numbers")
@@ -122,10 +125,10 @@ class Configs(_Keyed):
 
 
 class BlockStats(_Keyed, _Blocks):
-    """MT1 of every model: of W_V + b_V 1' and its initial value."""
+    """MT1 of every model: of W_V + b_V 1', or of the released model's W_V, and of its initial value."""
 
     replica: pl.Int32 = FIELD(ge=0, description="seed")
-    matrix: pl.String = FIELD(isin=["WV_plus_bias", "WV_initial"], description="trained, or as it began")
+    matrix: pl.String = FIELD(isin=["WV_plus_bias", "WV", "WV_initial"], description="trained, or as it began")
     mask_col_mean: pl.Float64 = FIELD(description="mean of the column of the mask")
 
     class Config:
@@ -158,7 +161,7 @@ class Matrices(_Keyed):
     """Matrices of words by rows, of the first seed of a cell."""
 
     matrix: pl.String = FIELD(
-        isin=["WV_plus_bias", "WV_ols", "WV_ridge", "Gram", "Gram_init"],
+        isin=["WV_plus_bias", "WV", "WV_ols", "WV_ridge", "Gram", "Gram_init"],
         description="trained values, their optima, or products of embeddings",
     )
     row: pl.Int16 = FIELD(ge=1, description="word")

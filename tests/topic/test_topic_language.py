@@ -312,7 +312,7 @@ def test_attention_of_an_encoder_is_averaged_over_pairs_of_positions() -> None:
     model = encoder.Ensemble(spec, params, torch.zeros(0), {})
     documents = [np.array([2, 5, 6, 5, 3]), np.array([2, 6, 3]), np.array([2, 7, 7, 5, 9, 3])]
     number = np.array([-1, -1, -1, -1, 0, 1, 2, 3, 4, -1, 5])
-    attention = word_pairs.attention_of_encoder(model, documents, 6, number)
+    attention = word_pairs.attention_of_encoder(model, documents, 6, [number[each] for each in documents])
     layers = [f"blocks.{layer}.attn.pattern" for layer in range(2)]
     for r in range(2):
         raw, fair, count = (np.zeros((6, 6)) for _ in range(3))
@@ -509,6 +509,13 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").unlink()
     with pytest.raises(SandglassError, match="there is no file"):
         bert_checkpoint.read(_entry(tmp_path, hashes), "here")
+
+
+def test_pieces_of_a_cut_word_are_no_words() -> None:
+    tokens = ["[CLS]", "st", "##ack", "frog", "st", "[SEP]"]
+    tokenizer = SimpleNamespace(id_to_token=tokens.__getitem__)
+    own = bert_checkpoint.Pretrained(None, tokenizer)  # type: ignore[arg-type]
+    assert own.whole(np.arange(6)).tolist() == [True, False, False, True, True, True]
 
 
 def test_a_forward_pass_is_that_of_transformers() -> None:

@@ -205,7 +205,9 @@ def test_cells_of_one_ensemble_have_their_own_losses() -> None:
     assert together[2] == pytest.approx(7 * together[1] + 0.1 * squares, rel=1e-4)
 
 
-@pytest.mark.parametrize("member", ["topic-frozen-adam", JOINT_ADAM, "topic-embeddings-all-sgd-sq", "topic-block-sq"])
+@pytest.mark.parametrize(
+    "member", ["topic-frozen-adam", JOINT_ADAM, "topic-embeddings-all-sgd-sq", "topic-block-sq", "topic-released-sgd"]
+)
 def test_a_member_takes_steps_and_frozen_parts_stay(member: str, tmp_path: Path) -> None:
     params = load_study("topic", "smoke")
     entry = next(run.members[member] for run in params.runs.values() if member in run.members)

@@ -44,11 +44,14 @@ def made() -> dict[str, pl.DataFrame]:
     moments = {"mean_sum_p2": 0.5537, "share_2_to_4": 0.834, "mean_len": 125.0, "mean_entropy": 0.8465}
     printed = {
         "source": "Li 2025, Table 2.1",
-        "run": "Table 2.1, adam",
-        "lr": list(declared.RATES),
+        "run": ["Table 2.1, adam"] * 3 + ["Table 2.1, sgd"],
+        "lr": [*declared.RATES, 0.03],
         "same_word": 0.00759,
         "same_topic": 0.0108,
         "diff_topic": 0.00689,
+        "same_word_sd": 0.0017,
+        "same_topic_sd": 0.0007,
+        "diff_topic_sd": 0.0002,
     }
     cells = [
         ("pretrained", "minilm", embedding, row, column, kin, 0.6 if kin else 0.1)

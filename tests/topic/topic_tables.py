@@ -13,7 +13,7 @@ from pipeline.store import tables
 from pipeline.studies.topic import comparisons as declared
 from schemas.topic.tables import SCHEMAS
 
-BLOCKS = {"same_word": 0.0065, "same_topic_diff_word": 0.0105, "diff_topic": 0.0066}
+BLOCKS = {"same_word": 0.00759, "same_topic_diff_word": 0.0108, "diff_topic": 0.00689}  # of every row, printed
 DIAGONAL = {"same_word": 0.09, "same_topic_diff_word": 0.0018, "diff_topic": 0.0026}
 LONG = [declared.EVEN[run, "sq"] for run in declared.LONG.values()]
 RATIOS = {  # of stand-ins, by who is measured and what
@@ -32,11 +32,16 @@ HOLD: dict[Comparison, float] = {  # the value of each that is no share of model
     declared.COLUMNS["topic-joint-adam", "ce"]: 0.2,
     **dict.fromkeys(declared.MOVED.values(), 5.0),
     **dict.fromkeys(declared.BLOCK_LEAD.values(), 9.0),
-    declared.BLOCK_MEAN["uniform attention"]: 0.0055,
-    declared.BLOCK_MEAN["attention trained"]: 0.0065,
+    **{each: 0.0055 if "uniform" in name else 0.0065 for name, each in declared.BLOCK_MEAN.items()},
+    **{
+        each: {"square": 16.0, "other": -0.2}[what] if run == declared.RELEASED_EXAMPLE else 100.0
+        for (run, what), each in declared.EXAMPLE.items()
+    },
     declared.INITIAL: 0.0006,
     **dict(zip(declared.DIAGONAL.values(), (2.0, 1.1, 1.1, 2.0), strict=True)),
-    **dict.fromkeys((*declared.FROZEN_COST.values(), *declared.ALONE_COST.values()), 0.01),
+    **dict.fromkeys(
+        (*declared.FROZEN_COST.values(), *declared.PENALTY_COST.values(), *declared.ALONE_COST.values()), 0.01
+    ),
     declared.SELF_MATCHED: 0.3,
     declared.THEOREM_SUMS["block_sum_same"]: 1.13,
     declared.THEOREM_SUMS["block_sum_diff"]: 0.0,

@@ -12,6 +12,11 @@ JOINT_ADAM, JOINT_SGD_CE, JOINT_SGD_SQ = "topic-joint-adam", "topic-joint-sgd-ce
 JOINT_LONG, JOINT_LONG_RELEASED = "topic-joint-long", "topic-joint-long-released"
 JOINT_PUBLISHED = "topic-joint-published"
 
+# The model of the released code: figures 2.5 and 2.6, Table 2.1, and the example of which the release holds the values.
+RELEASED_FROZEN, RELEASED_JOINT = "topic-released-frozen", "topic-released-joint"
+RELEASED_ADAM, RELEASED_SGD = "topic-released-adam", "topic-released-sgd"
+RELEASED_EXAMPLE, ONE_HOT_EXAMPLE = "topic-released-example", "topic-one-hot-example"
+
 # E3: embeddings, alone and with everything else.
 ONLY_CE, ONLY_SQ = "topic-embeddings-only-ce", "topic-embeddings-only-sq"
 ONLY_SGD_CE, ONLY_SGD_SQ = "topic-embeddings-only-sgd-ce", "topic-embeddings-only-sgd-sq"
@@ -21,7 +26,6 @@ UNIT, UNIT_SGD = "topic-embeddings-unit", "topic-embeddings-unit-sgd"
 # E4: attention averages of models of which everything is trained.
 ATTENTION, ATTENTION_RELEASED = "topic-attention-adam", "topic-attention-adam-released"
 ATTENTION_SGD, ATTENTION_SGD_SHORT = "topic-attention-sgd", "topic-attention-sgd-short"
-ATTENTION_SGD_PUBLISHED = "topic-attention-sgd-published"
 
 # E5: the same with frozen values.
 DIAGONAL_5, DIAGONAL_10 = "topic-diagonal-5", "topic-diagonal-10"
@@ -59,6 +63,12 @@ RUNS = (
     JOINT_LONG,
     JOINT_LONG_RELEASED,
     JOINT_PUBLISHED,
+    RELEASED_FROZEN,
+    RELEASED_JOINT,
+    RELEASED_ADAM,
+    RELEASED_SGD,
+    RELEASED_EXAMPLE,
+    ONE_HOT_EXAMPLE,
     ONLY_CE,
     ONLY_SQ,
     ONLY_SGD_CE,
@@ -72,7 +82,6 @@ RUNS = (
     ATTENTION_RELEASED,
     ATTENTION_SGD,
     ATTENTION_SGD_SHORT,
-    ATTENTION_SGD_PUBLISHED,
     DIAGONAL_5,
     DIAGONAL_10,
     DIAGONAL_10_RELEASED,
@@ -101,5 +110,3 @@ THEORY = (
     FLOORS,
     MISPRINTS,
 )
-
-SHOWN = 2  # topics whose words stand in tables of matrices, and in maps: blocks can be seen word by word

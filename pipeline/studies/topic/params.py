@@ -123,7 +123,7 @@ class OneLayer(GridRunEntry):
         description="released: masked positions are no keys, random ids may be special, documents have two ends"
     )
     cells: dict[CellName, Cell] = Field(min_length=1)
-    embedding: Literal["one_hot", "trained"]
+    embedding: Literal["one_hot", "trained", "normalised"]
     width: Positive | None = Field(None, description="of trained embeddings; none: as many as ids")
     attention: Literal["trained", "uniform"]
     values: Literal["trained", "frozen", "identity"]
@@ -133,7 +133,7 @@ class OneLayer(GridRunEntry):
     bias: Literal["trained", "frozen", "none"] = Field(description="of the head; frozen: that of theorem 2.1.1")
     std: Annotated[float, Field(gt=0, description="standard deviation of initial matrices")]
     std_embedding: Annotated[float, Field(gt=0)] | None = Field(
-        None, description="of initial embeddings; none: that of the other matrices"
+        None, description="of initial embeddings, or of the type of normalised ones; none: that of the other matrices"
     )
     online: Positive = Field(description="held-out documents that the curves are measured on")
     snapshots: list[Annotated[int, Field(ge=0)]] = Field(description="steps after which weights are kept")
@@ -142,6 +142,12 @@ class OneLayer(GridRunEntry):
     def _consistent(self) -> Self:
         if (self.values == "frozen") != (self.frozen_values is not None):
             raise ValueError("frozen_values says what is frozen exactly where values is 'frozen'")
+        if (self.embedding == "normalised") != (self.model == "topic/normalised"):
+            raise ValueError("embeddings are normalised exactly in the model topic/normalised")
+        if self.embedding == "normalised" and (self.values != "trained" or self.bias != "none" or self.width):
+            raise ValueError(
+                "with normalised embeddings values are trained, without a bias of the head, as wide as ids"
+            )
         if self.embedding == "one_hot":
             if self.bias != "none" or self.values == "identity":
                 raise ValueError("one-hot embeddings have no bias of the head, and values that are no identity")

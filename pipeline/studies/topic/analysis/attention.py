@@ -18,7 +18,7 @@ from pipeline.studies.topic import comparisons as declared
 from pipeline.studies.topic.comparisons import Trained
 from pipeline.studies.topic.measures import attention, blocks, models, published
 from pipeline.studies.topic.measures.models import Floats, Group, Row
-from pipeline.studies.topic.names import ATTENTION_RELEASED, ATTENTION_SGD_SHORT, DOCUMENTS, JOINT_LONG
+from pipeline.studies.topic.names import ATTENTION_SGD_SHORT, DOCUMENTS, JOINT_LONG, RELEASED_ADAM, RELEASED_SGD
 
 WORD, TOPIC, OTHER = "same_word", "same_topic_diff_word", "diff_topic"
 DIAGONAL = 3.0  # the rule that keeps a jointly trained model: its diagonal over the rest of its blocks, at least
@@ -35,15 +35,19 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
         for scheme in ("thesis", "released")
     }
     rows: list[Row] = []
+    others = ("topic-joint", "topic-released")  # of which some are measured elsewhere
     groups = [
-        group for group in models.groups(context) if not group.run.startswith("topic-joint") or group.run == JOINT_LONG
+        group
+        for group in models.groups(context)
+        if not group.run.startswith(others) or group.run in (JOINT_LONG, RELEASED_ADAM, RELEASED_SGD)
     ]
     with one_thread():
         for group in groups:
+            spec, params = group.one_hot
             for place, seed in enumerate(group.seeds):
-                own = {name: value[place : place + 1] for name, value in group.params.items()}
+                own = {name: value[place : place + 1] for name, value in params.items()}
                 read = counts[group.entry["masking"]]
-                kinds = attention.averages(group.spec, own, group.table, read, topics, words)
+                kinds = attention.averages(spec, own, group.table, read, topics, words)
                 rows += [group.keys | {"replica": seed} | row for row in kinds]
         kept = {_key(group): _kept(group, topics, words) for group in groups if group.run == JOINT_LONG}
         made = {
@@ -134,7 +138,8 @@ def _compared(
 
     for key, comparison in declared.TOPIC_FIRST.items():
         measured(comparison, key, ratio)
-    measured(declared.SHORT, (ATTENTION_SGD_SHORT, 0.03), lambda group: np.abs(ratio(group) - 1))
+    for comparison, key in ((declared.SHORT, (ATTENTION_SGD_SHORT, 0.03)), (declared.FAILED, (RELEASED_SGD, 0.003))):
+        measured(comparison, key, lambda group: np.abs(ratio(group) - 1))
 
     def less(first: str, second: str) -> Callable[[Group], Floats]:
         return lambda group: given(group, first) - given(group, second)
@@ -146,12 +151,11 @@ def _compared(
         measured(comparison, (run, rate), less(*declared.ORDERS[order]))
     for (kind, run), comparison in declared.SIZES.items():
         measured(comparison, (run, declared.FROZEN_RATE), alone(kind))
-    for rate in declared.RATES:
-        key = ATTENTION_RELEASED, rate
-        measured(declared.CAPTION[rate], key, less(WORD, TOPIC))
-        measured(declared.RIGHT[rate], key, alone(OTHER))
+    for name, (run, rate, _) in declared.ROWS.items():
+        measured(declared.CAPTION[name], (run, rate), less(WORD, TOPIC))
+        measured(declared.RIGHT[name], (run, rate), alone(OTHER))
         for kind in declared.KINDS:
-            measured(declared.SHIFTED[kind, rate], key, alone(kind, 4))
+            measured(declared.SHIFTED[kind, name], (run, rate), alone(kind, 4))
     if groups:
         for norm, comparison in declared.POOLED.items():
             found.add(comparison, [gap for group in groups for gap in _pooled(group, rows, counts, norm)])

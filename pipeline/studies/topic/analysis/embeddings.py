@@ -11,7 +11,7 @@ from pipeline.kit.streams import one_thread
 from pipeline.studies.topic import comparisons as declared
 from pipeline.studies.topic.measures import blocks, models
 from pipeline.studies.topic.measures.models import Floats, Group, Row
-from pipeline.studies.topic.names import ALL, DOCUMENTS, ONLY_SQ, SHOWN, UNIT
+from pipeline.studies.topic.names import ALL, DOCUMENTS, ONLY_SQ, UNIT
 
 
 def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
@@ -24,7 +24,7 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
         made = {
             "configs": models.configs(context, groups),
             "gram_stats": stats,
-            "matrices": [row for group in groups for row in _matrices(group, SHOWN * words)],
+            "matrices": [row for group in groups for row in _matrices(group, topics * words)],
         }
         found = _compared(context, groups, stats)
     return {name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in made.items()} | {

@@ -119,7 +119,7 @@ def _readings(context: Inputs, corpus: str, held: list[np.ndarray], training: Co
             spec = ensemble.spec
             params = {name: ensemble.params[prefix + name] for name in encoder.shapes(spec)}
             own = encoder.Ensemble(spec, params, ensemble.table, ensemble.header)
-            attention = word_pairs.attention_of_encoder(own, held, symbols, names)
+            attention = word_pairs.attention_of_encoder(own, held, symbols, [names[each] for each in held])
             outputs = word_pairs.layer_outputs(spec, params, np.arange(symbols))
             for r in alive:
                 vectors = {"word table": params["embed.W"][r], "layer output": outputs[r]}

@@ -43,12 +43,13 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
             where = f"params/{context.study}/experiments.yaml: {context.experiment}.encoders.{name}"
             own = bert_checkpoint.read(context.entry.encoders[name], where)
             documents = [own.ids(text, context.entry.longest) for text in texts]
-            corpus, ids = _corpus(context, own, f"{REFERENCE}, tokens of {name}", documents)
+            whole = [own.whole(document) for document in documents]
+            corpus, ids = _corpus(context, own, f"{REFERENCE}, tokens of {name}", documents, whole)
             rng = stream(context.seed, context.study, "lda", name)
             corpus, fit, topics = kinships.fit(context, rng, corpus)
             tables["lda_fit"].append(fit)
             tables["lda_topics"] += topics
-            readings = list(_readings(context, name, own, documents, ids))
+            readings = list(_readings(context, name, own, documents, whole, ids))
             _compared(context, found, corpus, readings)
             for reading in readings:
                 tables["kinship"] += kinships.kinship(context, corpus, reading)
@@ -102,12 +103,14 @@ def _compared(context: Inputs, found: Measurements, corpus: Corpus, readings: li
             put(comparison, partial(gap, what, threshold))
 
 
-def _corpus(context: Inputs, own: Pretrained, name: str, documents: list[np.ndarray]) -> tuple[Corpus, np.ndarray]:
+def _corpus(
+    context: Inputs, own: Pretrained, name: str, documents: list[np.ndarray], whole: list[np.ndarray]
+) -> tuple[Corpus, np.ndarray]:
     """Return the words of documents as a corpus of its own, and the id in the encoder's vocabulary of each.
 
-    Words are tokens of the letters a to z that begin a word and occur often enough; the most frequent ones are stop
-    words.
+    Words are tokens of the letters a to z that are ``whole`` words often enough; the most frequent ones are stop words.
     """
+    documents = [document[alone] for document, alone in zip(documents, whole, strict=True)]
     frequency = Counter(int(n) for document in documents for n in document)
     token = {n: own.tokenizer.id_to_token(n) for n in frequency}
     ordered = sorted(
@@ -122,7 +125,7 @@ def _corpus(context: Inputs, own: Pretrained, name: str, documents: list[np.ndar
 
 
 def _readings(
-    context: Inputs, name: str, own: Pretrained, documents: list[np.ndarray], ids: np.ndarray
+    context: Inputs, name: str, own: Pretrained, documents: list[np.ndarray], whole: list[np.ndarray], ids: np.ndarray
 ) -> Iterator[Reading]:
     """Yield the encoder, and one of its shape with random weights: attention on the first paragraphs."""
     read = documents[: context.entry.documents]
@@ -131,9 +134,10 @@ def _readings(
     random = {key: torch.from_numpy(drawn[key].astype(np.float32))[None] for key in encoder.trunk(spec)}
     names = np.full(spec.symbols, -1)
     names[ids] = np.arange(len(ids))
+    words = [np.where(alone, names[document], -1) for document, alone in zip(read, whole, strict=False)]
     for model, params in ((TRAINED, own.model.params), (UNTRAINED, random)):
         ensemble = encoder.Ensemble(spec, params, own.model.table, own.model.header)
-        attention = word_pairs.attention_of_encoder(ensemble, read, len(ids), names)[0]
+        attention = word_pairs.attention_of_encoder(ensemble, read, len(ids), words)[0]
         outputs = word_pairs.layer_outputs(spec, params, ids)[0]
         vectors = {"word table": params["embed.W"][0][torch.from_numpy(ids)], "layer output": outputs}
         yield Reading(model, name, 0, model != TRAINED, vectors, attention)

@@ -25,7 +25,8 @@ from pipeline.studies.topic.names import (
     FROZEN_RELEASED,
     FROZEN_SGD_SQ,
     JOINT_ADAM,
-    SHOWN,
+    RELEASED_ADAM,
+    RELEASED_SGD,
 )
 from schemas.topic import datasets
 
@@ -45,7 +46,7 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     documents = context.dataset(DOCUMENTS)
     topics, words = int(documents["topics"][0]), int(documents["words"][0])
     with one_thread():
-        every = list(models.groups(context))
+        every = [group for group in models.groups(context) if group.run not in (RELEASED_ADAM, RELEASED_SGD)]
         # A second rate is there for Table 2.2.
         groups = [group for group in every if group.lr == group.entry["lr"][0]]
         stats = [row for group in groups for row in _stats(group, topics, words)]
@@ -55,18 +56,20 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
             "doc_moments": moments,
             "configs": models.configs(context, every),
             "block_stats": stats,
-            "matrices": optima.matrices + [row for group in groups for row in _matrix(group, SHOWN * words)],
+            "matrices": optima.matrices + [row for group in groups for row in _matrix(group, topics * words)],
             "closed_form": optima.rows,
             "pair_shares": _shares(documents.filter(split="train"), topics, words),
         }
-        found = _compared(context, groups, stats, optima.rows)
+        found = _compared(context, groups, stats, optima.rows, topics, words)
     return {name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in table.items()} | {
         "comparisons": [found.table()]
     }
 
 
 def values_of(group: Group, params: dict[str, Any]) -> Floats:
-    """Return (S, V, V) W_V + b_V 1' of the models of a group, float64."""
+    """Return (S, V, V) W_V + b_V 1' of the models of a group, float64; of the released model W_V alone, as printed."""
+    if group.normalised:
+        return np.asarray(params["attn.W_V"].double().numpy())
     added = one_layer.output_bias(group.spec, params, group.table)[..., None]
     return (one_layer.value_map(group.spec, params, group.table) + added).double().numpy()
 
@@ -74,7 +77,7 @@ def values_of(group: Group, params: dict[str, Any]) -> Floats:
 def _stats(group: Group, topics: int, words: int) -> list[Row]:
     """Return the block statistics of the trained and the initial values of each model."""
     rows = []
-    for name, params in (("WV_plus_bias", group.params), ("WV_initial", group.start)):
+    for name, params in ((_name(group), group.params), ("WV_initial", group.start)):
         for seed, matrix in zip(group.seeds, values_of(group, params), strict=True):
             inner = matrix[1 : topics * words + 1, 1 : topics * words + 1]
             mask = {"mask_col_mean": float(matrix[1 : topics * words + 1, 0].mean())}
@@ -83,12 +86,16 @@ def _stats(group: Group, topics: int, words: int) -> list[Row]:
     return rows
 
 
+def _name(group: Group) -> str:
+    return "WV" if group.normalised else "WV_plus_bias"
+
+
 def _matrix(group: Group, size: int) -> list[Row]:
     """Return the rows of the first seed's values, of all ``size`` words, for figures."""
     if not group.seeds:
         return []
     matrix = values_of(group, group.params)[0][1 : size + 1, 1 : size + 1]
-    same = group.keys | {"matrix": "WV_plus_bias"}
+    same = group.keys | {"matrix": _name(group)}
     return [same | {"row": n, "values": row.tolist()} for n, row in enumerate(matrix, 1)]
 
 
@@ -102,7 +109,7 @@ class _Optima:
 
 def _closed(context: Inputs, groups: list[Group], topics: int, words: int) -> _Optima:
     """Solve least squares for each dataset, masking and penalty that runs with squared loss have, and without b_V."""
-    made, shown = _Optima(), SHOWN * words
+    made = _Optima()
     frames = {name: context.dataset(name) for name in (DOCUMENTS, EXACT)}
     cases = {
         (*CLOSED[group.run], group.settings["l2"])
@@ -131,9 +138,7 @@ def _closed(context: Inputs, groups: list[Group], topics: int, words: int) -> _O
                 if intercept and dataset == DOCUMENTS:
                     name = "WV_ridge" if l2 else "WV_ols"
                     own = {"run": f"closed form, {masking}", "cell": f"l2 {l2:g}", "lr": 0.0, "matrix": name}
-                    made.matrices += [
-                        own | {"row": n, "values": row.tolist()} for n, row in enumerate(inner[:shown, :shown], 1)
-                    ]
+                    made.matrices += [own | {"row": n, "values": row.tolist()} for n, row in enumerate(inner, 1)]
     return made
 
 
@@ -183,13 +188,15 @@ def _shares(frame: pl.DataFrame, topics: int, words: int) -> list[Row]:
     return rows
 
 
-def _compared(context: Inputs, groups: list[Group], stats: list[Row], optima: list[Row]) -> comparisons.Measurements:
+def _compared(
+    context: Inputs, groups: list[Group], stats: list[Row], optima: list[Row], topics: int, words: int
+) -> comparisons.Measurements:
     """Return what was found of the comparisons that the experiment declares."""
     found = comparisons.Measurements(context)
     by = {(group.run, group.cell): group for group in groups}
 
-    def column(group: Group | None, name: str, matrix: str = "WV_plus_bias") -> Floats:
-        keys = (group.run, group.cell, matrix) if group else ()
+    def column(group: Group | None, name: str, matrix: str = "") -> Floats:
+        keys = (group.run, group.cell, matrix or _name(group)) if group else ()
         return np.array([row[name] for row in stats if (row["run"], row["cell"], row["matrix"]) == keys], float)
 
     for table, name in (
@@ -216,6 +223,12 @@ def _compared(context: Inputs, groups: list[Group], stats: list[Row], optima: li
         if group := by.get(key):
             before, after = (each["attn.W_K"].flatten(1).norm(dim=1) for each in (group.start, group.params))
             models.measure(found, comparison, group, (after / before).double().numpy())
+    for run in declared.EXAMPLES.values():
+        if group := by.get((run, "ce")):
+            columns = group.params["attn.W_V"].double().numpy()[:, :, 1 : topics * words + 1]
+            found_of = [blocks.products(own, topics, words) for own in columns]
+            for what in declared.PRODUCTS:
+                models.measure(found, declared.EXAMPLE[run, what], group, [own[what] for own in found_of])
     initial = by.get((JOINT_ADAM, "sq"))
     models.measure(found, declared.INITIAL, initial, column(initial, "nonblock_sub_std", "WV_initial"))
     for (run, cell, what), comparison in declared.CLOSED.items():
@@ -225,6 +238,8 @@ def _compared(context: Inputs, groups: list[Group], stats: list[Row], optima: li
             models.measure(found, comparison, group, np.abs(values - best))
     for cell, comparison in declared.FROZEN_COST.items():
         models.lost(context, found, comparison, by.get((FROZEN_ADAM, cell)), by.get((JOINT_ADAM, cell)))
+    for cell, comparison in declared.PENALTY_COST.items():
+        models.lost(context, found, comparison, by.get((FROZEN_ADAM, f"{cell}-l2")), by.get((FROZEN_ADAM, cell)))
     kept = [by.get((run, "sq")) for run in declared.LONG.values()]
     if all(kept):
         found.add(

@@ -21,7 +21,7 @@ STATEMENTS = {
     "7": "Attention of two weights is nearly as good as any attention.",
     "8": "Training with uniform attention reaches the least-squares optimum on the same documents.",
     "9": "With uniform or trained attention the value matrix becomes block-wise.",
-    "10": "The published means of blocks come out with the published settings.",
+    "10": "The published means of blocks come out with the published rate, in the model of the released code.",
     "11": "Initial weights spread outside blocks as much as is published of trained ones.",
     "12": "Without a penalty the optimum has a heavy diagonal; a penalty or hidden masks remove it.",
     "13": "Frozen attention costs little: its loss is only slightly above that of joint training.",
@@ -32,8 +32,8 @@ STATEMENTS = {
     "17": "Training embeddings alone costs little.",
     "18": "From unit embeddings the Gram matrix stays diagonal in training.",
     "19": "Trained attention gives more weight to words of the same topic.",
-    "20": "In the model of the text, without normalisation, attention learns topics with SGD where the rate times the "
-    "number of steps is large, and nothing where it is small.",
+    "20": "With SGD attention learns topics at a rate of 0.03, and not at 0.003, in as many steps as the released "
+    "example has.",
     "21": "The published averages come out when labels are shifted by four ids.",
     "22": "Labels that are shifted by four ids explain the published counts of pairs.",
     "23": "Averages of attention over all pairs are fixed by the lengths of documents.",
@@ -47,6 +47,7 @@ STATEMENTS = {
     "31": "Topics explain similarity beyond co-occurrence.",
     "32": "Training of four layers has two stages as well.",
     "33": "Documents have the moments of their law.",
+    "34": "The value matrix in the release is one of a model with normalised embeddings.",
 }
 PARTS = (theory, values, embeddings, attention, stages, language)
 

@@ -13,11 +13,24 @@ from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.topic import comparisons as declared
 from pipeline.studies.topic.claims.common import HALF, SECTION, between
-from pipeline.studies.topic.names import DOCUMENTS, FROZEN_ADAM, FROZEN_EXACT, FROZEN_RELEASED, JOINT_ADAM
-from schemas.claims import OWN
+from pipeline.studies.topic.names import (
+    DOCUMENTS,
+    FROZEN_ADAM,
+    FROZEN_EXACT,
+    FROZEN_RELEASED,
+    JOINT_ADAM,
+    RELEASED_EXAMPLE,
+    RELEASED_JOINT,
+)
+from schemas.claims import OWN, STATED
 
 FIGURE_22, FIGURE_25, FIGURE_26 = (SECTION.format(f"2.1.5, Figure {number}") for number in ("2.2", "2.5", "2.6"))
 OURS = "our extension"
+RELEASE = "our audit of the release, attention.txt of its example"
+# Of the columns of words of the value matrix in that file (YuchenLi01/transformer_topic_model_LDA, commit 42781529):
+# mean squared norm, and mean inner product of those of two words of two topics.
+EXAMPLE = {"square": 16.0, "other": -0.18}
+CALLED = {"square": "squared norm of columns", "other": "columns of two topics"}
 EVENNESS = 0.2  # twice the share of a row's largest entry in an even block
 COMMON = "share of training documents in which two to four topics have at least a twentieth each"
 
@@ -31,6 +44,7 @@ def gates(context: Results) -> Iterator[Gate]:
     yield from _closed_form(context)
     yield from _blocks(context)
     yield from _published(context)
+    yield from _example(context)
     yield gate(
         context,
         "11",
@@ -79,29 +93,58 @@ def _blocks(context: Results) -> Iterator[Gate]:
         both = f"{name}, attention trained"
         yield gate(context, "9", both, declared.BLOCKS[key], above(HALF), FIGURE_26)
         yield gate(context, "9", f"{both}, even blocks", declared.EVEN[key], below(EVENNESS), FIGURE_26)
-    for name, key in declared.JOINT.items():
+    for name, comparison in (
+        *((name, declared.MOVED[key]) for name, key in declared.JOINT.items()),
+        ("released model, squared, SGD", declared.MOVED[RELEASED_JOINT, "sq"]),
+    ):
         moved = f"{name}, attention trained, keys moved"
-        yield gate(context, "9", moved, declared.MOVED[key], at_least(1.1), OURS, kind=OWN)
+        yield gate(context, "9", moved, comparison, at_least(1.1), OURS, kind=OWN)
+    for loss, cell in (("cross-entropy", "ce"), ("squared", "sq")):
+        mild = f"{loss}, Adam, L2 is mild"
+        yield gate(context, "9", mild, declared.PENALTY_COST[cell], at_most(context.settings.slight), OURS, kind=OWN)
     few = "cross-entropy, Adam, attention trained, few columns"
     yield gate(context, "9", few, declared.COLUMNS[JOINT_ADAM, "ce"], below(0.5), OURS, kind=OWN)
 
 
 def _published(context: Results) -> Iterator[Gate]:
-    for name, source, value, low, high in (
+    for words, source, value, low, high in (
         ("uniform attention", FIGURE_25, 0.00552563, 0.004, 0.0075),
         ("attention trained", FIGURE_26, 0.006545205, 0.005, 0.009),
     ):
-        yield gate(
-            context,
-            "10",
-            f"{name}, mean of blocks",
-            declared.BLOCK_MEAN[name],
-            between(low, high),
-            source,
-            published=Published(value),
-            scale_needed="paper",
-        )
-        yield gate(context, "10", f"{name}, contrast", declared.BLOCK_LEAD[name], at_least(5.0), source)
+        for name, kind in ((words, STATED), (f"{words}, one-hot embeddings", OWN)):
+            yield gate(
+                context,
+                "10",
+                f"{name}, mean of blocks",
+                declared.BLOCK_MEAN[name],
+                between(low, high),
+                source,
+                published=Published(value),
+                kind=kind,
+            )
+            yield gate(context, "10", f"{name}, contrast", declared.BLOCK_LEAD[name], at_least(5.0), source, kind=kind)
+
+
+def _example(context: Results) -> Iterator[Gate]:
+    """Yield the gates on the value matrix that the release holds: sizes within a factor of two, and signs, come out
+    with normalised embeddings, and do not with one-hot ones."""
+    half, twice = (value * EXAMPLE["square"] for value in (0.5, 2.0))
+    for name, run in declared.EXAMPLES.items():
+        normalised = run == RELEASED_EXAMPLE
+        for what, bars in (
+            ("square", between(half, twice) if normalised else above(twice)),
+            ("other", at_most(0.0) if normalised else above(0.0)),
+        ):
+            yield gate(
+                context,
+                "34",
+                f"{name}, {CALLED[what]}",
+                declared.EXAMPLE[run, what],
+                bars,
+                RELEASE,
+                published=Published(EXAMPLE[what]),
+                kind=OWN,
+            )
 
 
 def _diagonal(context: Results) -> Iterator[Gate]:

@@ -14,7 +14,6 @@ from pipeline.studies.topic.names import (
     ATTENTION,
     ATTENTION_RELEASED,
     ATTENTION_SGD,
-    ATTENTION_SGD_PUBLISHED,
     ATTENTION_SGD_SHORT,
     BLOCK_SQ,
     DIAGONAL_5,
@@ -22,17 +21,20 @@ from pipeline.studies.topic.names import (
     DIAGONAL_10_RELEASED,
     DIAGONAL_SQ,
     JOINT_LONG,
+    RELEASED_ADAM,
+    RELEASED_SGD,
 )
 
 KINDS = {"same_word": "same word", "same_topic": "same topic, other word", "diff_topic": "other topic"}
 COLOURS = [charts.BLACK, charts.VERMILLION, charts.SKY]
 SHAPES = ["circle", "square", "triangle-up"]
 TRAINED = {
-    ATTENTION_RELEASED: "Adam",
-    ATTENTION: "Adam, masks are keys",
-    ATTENTION_SGD: "SGD",
-    ATTENTION_SGD_SHORT: "SGD, 1500 steps",
-    ATTENTION_SGD_PUBLISHED: "SGD, published rate",
+    RELEASED_ADAM: "released model, Adam",
+    RELEASED_SGD: "released model, SGD",
+    ATTENTION_RELEASED: "one-hot, Adam",
+    ATTENTION: "one-hot, Adam, masks are keys",
+    ATTENTION_SGD: "one-hot, SGD",
+    ATTENTION_SGD_SHORT: "one-hot, SGD, 1500 steps",
     "Table 2.1, adam": "Table 2.1, Adam",
     "Table 2.1, sgd": "Table 2.1, SGD",
 }

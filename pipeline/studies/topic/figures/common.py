@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from typing import Any, NamedTuple
 
 import altair as alt
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+from PIL import Image, ImageColor
 
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure
-from pipeline.studies.topic.names import SHOWN
+from pipeline.studies.topic.measures import blocks
 
 # From blue over white to orange, which readers with any colour vision tell apart; white is 0.
 BELOW, ZERO, ABOVE = charts.BLUE, "#FFFFFF", charts.VERMILLION
+SIDE, PIXELS = 200, 4  # of a map, and of a cell in its picture
+_SHORT = "format(datum.value, '.2g')"
 
 
 def rounded(frame: pl.DataFrame, digits: int) -> pl.DataFrame:
@@ -34,47 +41,67 @@ class Panel(NamedTuple):
 def maps(
     matrices: pl.DataFrame, panels: list[Panel], title: str, words: int, axes: tuple[str, str], columns: int = 2
 ) -> Figure:
-    """Return maps of the words of the first topics, side by side, each with a scale of colours of its own.
+    """Return maps of matrices of all words, topic by topic, side by side, each with a scale of colours of its own.
 
-    ``axes`` names rows and columns. Panels without a matrix at this scale are left out.
+    ``words`` is how many words a topic has; ``axes`` names rows and columns. Panels without a matrix at this scale are
+    left out. A map is a picture, as it has thousands of cells; the data of the figure hold its entries.
     """
     drawn, data = [], []
-    side = SHOWN * words
     for panel in panels:
-        rows = matrices.filter(run=panel.run, cell=panel.cell, matrix=panel.matrix).filter(pl.col("row") <= side)
+        rows = matrices.filter(run=panel.run, cell=panel.cell, matrix=panel.matrix).sort("row")
         if not rows.height:
             continue
-        frame = rows.select(
-            pl.lit(panel.title).alias("panel"),
-            "row",
-            pl.int_ranges(1, pl.col("values").list.len() + 1, dtype=pl.Int16).alias("column"),
-            pl.col("values").alias("entry"),
-        ).explode("column", "entry")
-        frame = rounded(frame.filter(pl.col("column") <= side), 3)
-        data.append(frame)
-        drawn.append(_map(frame, panel.title, axes))
+        matrix = np.array(rows["values"].to_list(), dtype=float)
+        drawn.append(_map(matrix, panel.title, words, axes))
+        size = len(matrix)
+        frame = pl.DataFrame(
+            {
+                "panel": [panel.title] * size**2,
+                "row": np.repeat(np.arange(1, size + 1), size).astype(np.int16),
+                "column": np.tile(np.arange(1, size + 1), size).astype(np.int16),
+                "entry": matrix.ravel(),
+            }
+        )
+        data.append(rounded(frame, 3))
     if not drawn:
         return charts.empty(title, "no model was trained at this scale")
     chart: Any = alt.concat(*drawn, columns=columns).resolve_scale(color="independent")
-    note = f"Words of the first {SHOWN} of 10 topics, first seed; white is 0."
+    note = "All words, topic by topic, first seed; white is 0. Means are of entries in blocks and outside them."
     return chart.properties(title=alt.Title(title, subtitle=note)), pl.concat(data)
 
 
-def _map(frame: pl.DataFrame, title: str, axes: tuple[str, str]) -> Any:
-    largest = float(frame.select(pl.col("entry").abs().max()).item())
-    axis = alt.Axis(values=list(range(5, 10 * SHOWN + 1, 5)), labelAngle=0, ticks=False, domain=False)
-    scale = alt.Scale(domain=[-largest, 0, largest], range=[BELOW, ZERO, ABOVE], interpolate="lab")
-    return (
-        alt.Chart(frame.select("row", "column", "entry"))
-        .mark_rect()
-        .encode(
-            x=alt.X("column:O", title=axes[1], axis=axis),
-            y=alt.Y("row:O", title=axes[0], axis=axis),
-            color=alt.Color("entry:Q", title="entry", scale=scale, legend=alt.Legend(gradientLength=150)),
-            tooltip=["row:O", "column:O", alt.Tooltip("entry:Q", format=".4f")],
-        )
-        .properties(width=180, height=180, title=alt.Title(title, fontSize=charts.SIZE))
+def _map(matrix: NDArray[np.float64], title: str, words: int, axes: tuple[str, str]) -> Any:
+    largest, size = float(np.abs(matrix).max()), len(matrix)
+    block = blocks.same_topic(size // words, words)
+    axis = alt.Axis(
+        values=list(range(2 * words, size + 1, 2 * words)), labelAngle=0, ticks=False, domain=False, grid=False
     )
+    x = alt.X("x:Q", title=axes[1], axis=axis, scale=alt.Scale(domain=[0.5, size + 0.5], nice=False))
+    y = alt.Y("y:Q", title=axes[0], axis=axis, scale=alt.Scale(domain=[size + 0.5, 0.5], nice=False))
+    middle = (size + 1) / 2
+    base = alt.Chart(alt.Data(values=[{"x": middle, "y": middle, "image": _picture(matrix / largest), "entry": 0}]))
+    picture = base.mark_image(width=SIDE, height=SIDE).encode(x=x, y=y, url="image:N", tooltip=alt.value(None))
+    scale = alt.Scale(domain=[-largest, 0, largest], range=[BELOW, ZERO, ABOVE], interpolate="rgb")
+    legend = alt.Legend(gradientLength=150, format="~g", values=[-largest, 0, largest], labelExpr=_SHORT)
+    colours = base.mark_point(opacity=0).encode(
+        x=x, y=y, color=alt.Color("entry:Q", title="entry", scale=scale, legend=legend)
+    )
+    inside, outside = float(matrix[block].mean()), float(matrix[~block].mean())
+    means = f"means: {inside:.2g} in blocks, {outside:.2g} outside".replace("-", "−")
+    return (picture + colours).properties(
+        width=SIDE, height=SIDE, title=alt.Title(title, subtitle=means, fontSize=charts.SIZE)
+    )
+
+
+def _picture(shares: NDArray[np.float64]) -> str:
+    """Return the picture of a matrix of entries from -1 to 1, several pixels a cell, as the address of an image."""
+    below, zero, above = (np.array(ImageColor.getrgb(colour), float) for colour in (BELOW, ZERO, ABOVE))
+    ends = np.where(shares[..., None] < 0, below, above)
+    pixels = (zero + np.abs(shares)[..., None] * (ends - zero)).round().astype(np.uint8)
+    pixels = pixels.repeat(PIXELS, 0).repeat(PIXELS, 1)
+    packed = io.BytesIO()
+    Image.fromarray(pixels, "RGB").save(packed, "png", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(packed.getvalue()).decode()}"
 
 
 # --- words of natural language ---------------------------------------------------------------------------

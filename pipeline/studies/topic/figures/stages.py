@@ -61,5 +61,8 @@ def norms(context: Results) -> Figure:
     if not drawn:
         return charts.empty("Norms from weights near zero", "no model was trained at this scale")
     chart: Any = alt.concat(*drawn, columns=2)
-    subtitle = "A to D: settings of the source; N: the negative control. A line is a seed, whether or not it learned."
+    subtitle = [
+        "A to D: settings of ours, as the source states none; N: the negative control.",
+        "A line is a seed, whether or not it learned. Claim 26 says where values stop growing.",
+    ]
     return chart.properties(title=alt.Title("Norms from weights near zero", subtitle=subtitle)), data

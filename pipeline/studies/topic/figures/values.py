@@ -16,6 +16,8 @@ from pipeline.studies.topic.names import (
     JOINT_PUBLISHED,
     JOINT_SGD_CE,
     JOINT_SGD_SQ,
+    RELEASED_FROZEN,
+    RELEASED_JOINT,
 )
 
 WORDS = 10
@@ -24,9 +26,18 @@ ADAM_CE, SGD_CE, ADAM_SQ, SGD_SQ = ("cross-entropy, Adam", "cross-entropy, SGD",
 
 
 def _four(
-    context: Results, adam: str, sgd_ce: str, sgd_sq: str, ce: str, sq: str, title: str, published: str = ""
+    context: Results,
+    adam: str,
+    sgd_ce: str,
+    sgd_sq: str,
+    ce: str,
+    sq: str,
+    title: str,
+    published: str = "",
+    released: str = "",
 ) -> Figure:
-    """Return the four panels, and that of the third panel's published rate and mean loss where it was trained."""
+    """Return the four panels, and the third with published rate and averaged loss, of the text's and the released
+    model, where these were trained."""
     value = "WV_plus_bias"
     panels = [
         Panel(SGD_CE, sgd_ce, ce, value),
@@ -34,6 +45,7 @@ def _four(
         Panel(SGD_SQ, sgd_sq, sq, value),
         Panel(ADAM_SQ, adam, sq, value),
         Panel(f"{SGD_SQ}, published rate", published, "sq", value),
+        Panel(f"{SGD_SQ}, published rate, released model", released, "sq", "WV"),
     ]
     return maps(context.table("matrices"), panels, title, WORDS, AXES)
 
@@ -47,13 +59,15 @@ def frozen_l2(context: Results) -> Figure:
 def frozen(context: Results) -> Figure:
     """Figure 2.5: values with uniform attention and no penalty."""
     title = "Values, uniform attention, without L2"
-    return _four(context, FROZEN_ADAM, FROZEN_SGD_CE, FROZEN_SGD_SQ, "ce", "sq", title, FROZEN_PUBLISHED)
+    return _four(
+        context, FROZEN_ADAM, FROZEN_SGD_CE, FROZEN_SGD_SQ, "ce", "sq", title, FROZEN_PUBLISHED, RELEASED_FROZEN
+    )
 
 
 def joint(context: Results) -> Figure:
     """Figure 2.6: values of models of which everything is trained."""
     title = "Values, attention trained with them"
-    return _four(context, JOINT_ADAM, JOINT_SGD_CE, JOINT_SGD_SQ, "ce", "sq", title, JOINT_PUBLISHED)
+    return _four(context, JOINT_ADAM, JOINT_SGD_CE, JOINT_SGD_SQ, "ce", "sq", title, JOINT_PUBLISHED, RELEASED_JOINT)
 
 
 def diagonal(context: Results) -> Figure:

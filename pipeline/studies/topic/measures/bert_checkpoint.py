@@ -44,6 +44,7 @@ LINEAR = {
     "mlp.{}_in": "intermediate.dense",
     "mlp.{}_out": "output.dense",
 }
+PIECE = "##"  # begins a token that goes on with a word
 NORMS = {"ln1": "attention.output.LayerNorm", "ln2": "output.LayerNorm"}
 # What its attention and MLP may be, as far as `config.json` says.
 SUPPORTED = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
@@ -59,6 +60,11 @@ class Pretrained(NamedTuple):
         """Return the ids of a text between the special ids of its tokenizer, cut to ``longest`` of them."""
         ids = self.tokenizer.encode(text).ids
         return np.array(ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]], np.int64)
+
+    def whole(self, ids: np.ndarray) -> np.ndarray:
+        """Return at which positions an id is a whole word, and no piece of one that the tokenizer cuts."""
+        goes_on = np.array([self.tokenizer.id_to_token(int(n)).startswith(PIECE) for n in ids] + [False])
+        return ~goes_on[:-1] & ~goes_on[1:]
 
 
 def read(entry: Any, where: str) -> Pretrained:

@@ -56,6 +56,19 @@ def block_stats(matrix: Floats, topics: int, words: int) -> dict[str, float]:
     }
 
 
+def products(columns: Floats, topics: int, words: int) -> dict[str, float]:
+    """Return means of the inner products of columns (d, T v) of words: of each with itself (``square``), of two of one
+    topic (``same``) and of two topics (``other``).
+
+    >>> products(np.eye(4), 2, 2)
+    {'square': 1.0, 'same': 0.0, 'other': 0.0}
+    """
+    same, itself = same_topic(topics, words), np.eye(topics * words, dtype=bool)
+    gram = columns.T @ columns
+    kinds = {"square": itself, "same": same & ~itself, "other": ~same}
+    return {name: float(gram[which].mean()) for name, which in kinds.items()}
+
+
 def cosines(embedding: Floats) -> Floats:
     """Return (N, N) the cosines of the columns of ``embedding`` (d, N)."""
     unit = embedding / np.linalg.norm(embedding, axis=0)

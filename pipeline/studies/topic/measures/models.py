@@ -16,11 +16,12 @@ from torch import Tensor
 from pipeline.kit import intervals
 from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
-from pipeline.models.topic import one_layer
+from pipeline.models.topic import normalised, one_layer
 
 Row = dict[str, Any]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+MODULES = {"normalised": normalised}  # by embedding; all others are of `one_layer`
 DIVERGED, UNLEARNED, UNDEFINED = "diverged", "did not learn", "not defined"
 
 
@@ -50,6 +51,18 @@ class Group:
     def keys(self) -> dict[str, Any]:
         """Return what names the group in tables."""
         return {"run": self.run, "cell": self.cell, "lr": self.lr}
+
+    @property
+    def normalised(self) -> bool:
+        """Return whether it is the model of the released code."""
+        return self.spec.embedding == "normalised"
+
+    @property
+    def one_hot(self) -> tuple[one_layer.Spec, dict[str, Tensor]]:
+        """Return shape and weights of the models of `one_layer` that have the same outputs and attention."""
+        if isinstance(self.spec, normalised.Spec):
+            return normalised.one_hot(self.spec), normalised.seen(self.params)
+        return self.spec, self.params
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -105,7 +118,7 @@ def groups(context: Inputs, runs: list[str] | None = None) -> Iterator[Group]:
                 gone = [seed for seed in range(replicas) if str(first + seed) in header["diverged"]]
                 seeds = [seed for seed in range(replicas) if seed not in gone]
                 models = [first + seed for seed in seeds]
-                named = one_layer.shapes(ensemble.spec)
+                named = MODULES.get(ensemble.spec.embedding, one_layer).shapes(ensemble.spec)
                 held = last_points(context, run, models)["held_loss"].to_numpy().astype(float)
                 group = Group(
                     run,
@@ -211,6 +224,8 @@ def configs(context: Inputs, groups: list[Group]) -> list[dict[str, Any]]:
 
 
 def _model(spec: one_layer.Spec) -> str:
+    if spec.embedding == "normalised":
+        return "released"
     if spec.embedding == "trained":
         return "M1"
     return "M3" if spec.attention == "uniform" else "M2"

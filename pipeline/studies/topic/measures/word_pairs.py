@@ -52,15 +52,19 @@ class Contrast(NamedTuple):
 
 
 def attention_of_encoder(
-    model: encoder.Ensemble, documents: Sequence[NDArray[np.integer]], symbols: int, names: NDArray[np.integer]
+    model: encoder.Ensemble,
+    documents: Sequence[NDArray[np.integer]],
+    symbols: int,
+    words: Sequence[NDArray[np.integer]],
 ) -> list[Attention]:
-    """Return the attention of each replica; ``names`` (of the model's ids) numbers the words below ``symbols``, -1 for
-    ids that are none."""
+    """Return the attention of each replica; ``words`` numbers the word at each position of each of the ``documents``,
+    below ``symbols``, -1 where there is none."""
     replicas = model.params["embed.W"].shape[0]
     layers = [f"blocks.{layer}.attn.pattern" for layer in range(model.spec.layers)]
     totals = np.zeros((replicas, 2, symbols * symbols))
     count = np.zeros(symbols * symbols)
     order = sorted(range(len(documents)), key=lambda place: len(documents[place]))
+    ordered = iter(order)
     for part in _parts([documents[place] for place in order]):
         lengths = torch.tensor([len(own) for own in part])
         ids = torch.zeros(len(part), int(lengths.max()), dtype=torch.long)
@@ -70,9 +74,9 @@ def attention_of_encoder(
             recorded = encoder.encode(model.spec, model.params, ids[None], lengths[None], layers)[1]
         mean = torch.stack([recorded[layer].mean(2) for layer in layers]).mean(0).double().numpy()
         for row, own in enumerate(part):
-            words = names[own]
-            known = np.flatnonzero(words >= 0)
-            cell = (words[known][:, None] * symbols + words[known]).ravel()
+            number = words[next(ordered)]
+            known = np.flatnonzero(number >= 0)
+            cell = (number[known][:, None] * symbols + number[known]).ravel()
             count += np.bincount(cell, minlength=symbols * symbols)
             for replica in range(replicas):
                 weight = mean[replica, row][np.ix_(known, known)].ravel()
