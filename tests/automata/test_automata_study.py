@@ -34,7 +34,8 @@ from pipeline.studies.automata.params import Dataset
 from pipeline.studies.automata.theory import counters
 from pipeline.training import core, ensemble, jobs
 from schemas.automata.datasets import SCHEMA
-from schemas.automata.tables import OBSERVED, SCHEMAS, TASKS
+from schemas.automata.tables import SCHEMAS
+from schemas.automata.tasks import OBSERVED, TASKS
 from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW
 from schemas.comparisons import MEASURED
 from schemas.comparisons import NOT_RUN as NOT_RUN_HERE

@@ -25,7 +25,7 @@ from pipeline.studies.automata.names import (
     seen,
     shown,
 )
-from schemas.automata.tables import TASKS
+from schemas.automata.tasks import TASKS
 from schemas.comparisons import MODELS, NOTHING, SEEDS
 
 ACCURACY, SOLVED = "accuracy", 0.99

@@ -32,7 +32,6 @@ from pipeline.studies.automata.measures.arms import (
 from pipeline.studies.automata.names import C2_CELL, DEPTHS, MAXIMUM, MEDIAN, shown
 
 CURVES = ("c2", "s5")  # Figure 3.5 b, c
-SAMPLES, SIZE = 10, {"smoke": 8, "quick": 512, "paper": 2048}
 NOISY = (0.99, 0.9999)  # accuracies of a model whose noise of evaluation is compared (chapter, claim 15)
 LIKE = 0.999  # accuracy of the model that is chosen for it: a perfect one has no noise
 
@@ -126,8 +125,8 @@ def _noise(context: Inputs, known: dict[str, Arm]) -> list[dict[str, Any]]:
     if arm is None:
         return []
     one, rows = int(np.argmin(np.abs(arm.validation - LIKE))), []
-    length, size = int(context.dataset(arm.entry["dataset"])["length"][0]), SIZE[context.scale]
-    for k in range(SAMPLES):
+    length, size = int(context.dataset(arm.entry["dataset"])["length"][0]), context.entry.sequences
+    for k in range(context.entry.evaluations):
         rng = stream(context.seed, context.study, context.experiment, "noise", k)
         tokens, states = automata.sample("c2", length, size, rng)
         right = arm.answers(tokens)[one] == states
@@ -234,6 +233,6 @@ def _spread(context: Inputs, found: Measurements, accuracy: Floats) -> None:
     spread = intervals.jackknife(
         lambda sample: float(np.std(sample, ddof=1)), accuracy, confidence=context.settings.confidence, log=True
     )
-    left = SAMPLES - len(accuracy)
+    left = context.entry.evaluations - len(accuracy)
     why = f"the model's accuracy is not from {low:g} to {high:g}"
     found.put(comparisons.NOISE, spread.within(*comparisons.NOISE.span), left, why)

@@ -13,7 +13,7 @@ from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
 from pipeline.studies.automata.figures.common import ACCURACY
 from pipeline.studies.automata.names import shown
-from schemas.automata.tables import TASKS
+from schemas.automata.tasks import TASKS
 
 CELL, ROW = 35, 18
 SHADES = alt.Scale(domain=[0, 25, 50, 75, 100], range=["#EEF4FA", "#C3DAEE", "#7FB2DA", "#2B74B3", "#06264D"])
