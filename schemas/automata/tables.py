@@ -172,7 +172,6 @@ class DepthGrid(Result):
     acc_iqr: pl.Float64 = pa.Field(**SHARE)
     solved: pl.Float64 = pa.Field(description="share of models that solve the task", **SHARE)
     constant: pl.Float64 = pa.Field(**SHARE)
-    seen: pl.Float64 = pa.Field(description="share of test sequences that are training sequences as well", **SHARE)
     published_max: pl.Float64 = pa.Field(ge=0, le=100, nullable=True)
     published_median: pl.Float64 = pa.Field(ge=0, le=100, nullable=True)
 
@@ -298,7 +297,13 @@ class _Probed(_Arm):
     learned: pl.Boolean = pa.Field(description="whether the model is right on sequences like those of training")
 
 
-class OodP(_Probed):
+class _Shifted(_Probed):
+    """That on a set with another law or length than in training."""
+
+    seen: pl.Float64 = pa.Field(description="share of sequences that are training ones, or how such begin", **SHARE)
+
+
+class OodP(_Shifted):
     """EXP-OODP: by the probability of a one."""
 
     p1: pl.Float64 = pa.Field(**SHARE)
@@ -309,7 +314,7 @@ class OodP(_Probed):
         unique = ["run", "replica", "p1"]
 
 
-class OodCount(_Probed):
+class OodCount(_Shifted):
     """EXP-OODC: by the exact number of ones."""
 
     ones: pl.Int16 = pa.Field(ge=0)
@@ -320,7 +325,7 @@ class OodCount(_Probed):
         unique = ["run", "replica", "ones"]
 
 
-class LengthGen(_Probed):
+class LengthGen(_Shifted):
     """EXP-LEN: by the length of the test sequences."""
 
     length: pl.Int16 = pa.Field(ge=1)

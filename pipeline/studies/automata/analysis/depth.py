@@ -18,17 +18,7 @@ from pipeline.languages.automata import TASKS
 from pipeline.studies.automata import comparisons
 from pipeline.studies.automata.comparisons import SOLVED
 from pipeline.studies.automata.measures import published
-from pipeline.studies.automata.measures.arms import (
-    Arm,
-    Floats,
-    Sample,
-    arms,
-    compare,
-    frame,
-    measured,
-    over_runs,
-    seen_share,
-)
+from pipeline.studies.automata.measures.arms import Arm, Floats, Sample, arms, compare, frame, measured, over_runs
 from pipeline.studies.automata.names import C2_CELL, DEPTHS, MAXIMUM, MEDIAN, shown
 
 CURVES = ("c2", "s5")  # Figure 3.5 b, c
@@ -67,7 +57,6 @@ def _grid(context: Inputs, cells: Cells, lengths: dict[str, int]) -> pl.DataFram
     printed = {
         (row["figure"], row["task"], row["depth"]): row["value"] for row in published.cells().iter_rows(named=True)
     }
-    seen = {sample.arm.run: seen_share(context, sample.arm) for sample in cells.values()}
     rows = [
         {
             "task": task,
@@ -78,11 +67,10 @@ def _grid(context: Inputs, cells: Cells, lengths: dict[str, int]) -> pl.DataFram
             "acc_iqr": float(np.subtract(*np.quantile(values, [0.75, 0.25]))),
             "solved": float((values >= context.settings.solved).mean()),
             "constant": automata.constant_accuracy(task, lengths[task]),
-            "seen": seen[arm.run],
             "published_max": printed.get((MAXIMUM, task, depth)),
             "published_median": printed.get((MEDIAN, task, depth)),
         }
-        for (task, depth), (arm, values) in cells.items()
+        for (task, depth), (_, values) in cells.items()
     ]
     return frame(rows)
 
