@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READER := $(if $(wildcard $(VENV)/.stamp),$(VENV),.venv-audit)
 RIGHT_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sandglass needs Python 3.11 or newer")'
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: help env reproduce try test lint site audit bench kill rounding advisories clean
+.PHONY: help env reproduce try look test lint site audit bench kill rounding advisories clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -50,10 +50,14 @@ lint: env  ## formatters, linters and types
 	snakefmt --check Snakefile
 	snakemake --lint
 
+look: $(READER)/.stamp  ## the site, drawn from the results that the repository holds: two minutes, no torch
+	@dvc pull --quiet --allow-missing
+	@python -m pipeline report --from-store
+
 test: env lint  ## environment, linters, tests; STUDY=dyck: the tests of one study
 	PYTHONDONTWRITEBYTECODE= pytest -n 4 --dist loadgroup --no-loadscope-reorder $(if $(STUDY),--study $(STUDY))
 
-site audit: export PATH := $(CURDIR)/$(READER)/bin:$(PATH)
+look site audit: export PATH := $(CURDIR)/$(READER)/bin:$(PATH)
 
 site: $(READER)/.stamp  ## the report as one archive that opens from disk: sandglass-site.zip
 	@test -f data/report/index.html || python -m pipeline report --from-store

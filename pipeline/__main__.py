@@ -62,9 +62,33 @@ def dataset(key: Key) -> None:
 
 
 @app.command()
-def train(key: Key) -> None:
-    """Train a run: all variants with all their replicas. Resumes where a killed one stopped."""
-    _step("train", key)
+def train(
+    key: Key,
+    export: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="write the jobs and a trainer there instead, for another machine")
+    ] = None,
+    take: Annotated[
+        Path | None, typer.Option("--import", metavar="DIR", help="take the weights that another machine trained there")
+    ] = None,
+) -> None:
+    """Train a run: all variants with all their replicas. Resumes where a killed one stopped.
+
+    For a GPU elsewhere: --export DIR, there `python trainer.pyz`, and back here --import DIR, which ends as if the run
+    had been trained here.
+    """
+    from pipeline.engine import build, portable
+
+    if export is not None and take is not None:
+        raise SandglassError("train: --export or --import, not both")
+    if export is not None:
+        members = portable.export(key, export)
+        print(f"{export} holds {len(members)} job(s) of {key}; on the other machine: python {portable.TRAINER}")
+    elif take is not None:
+        members = portable.take(key, take)
+        print(f"{len(members)} member(s) of {key} are trained; now they are stored")
+        raise typer.Exit(build.one("train", key))
+    else:
+        _step("train", key)
 
 
 @app.command(hidden=True)

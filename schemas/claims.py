@@ -33,6 +33,9 @@ CORRECTED = "corrected form"
 OWN = "own check"
 KINDS = [STATED, CORRECTED, OWN]
 
+# Why a gate is not run that asks for what a user has to bring: it begins with this.
+EXTERNAL = "needs-external"
+
 # How the source says a published number.
 NUMBER, FLOOR, CEILING = FORMS = ["number", "at least", "at most"]
 

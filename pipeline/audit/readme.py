@@ -27,10 +27,11 @@ from pipeline.errors import SandglassError, meant
 from pipeline.params import Params
 from pipeline.references import reading, standing
 from pipeline.references.upgrade import upgraded
+from pipeline.report import findings
 from pipeline.store.paths import REFERENCE
 from schemas.claims import FAILS, HOLDS, NOT_RUN, STATED, TOO_FEW, UNDECIDED
 
-DOCUMENTS = (Path("README.md"), Path("docs/reference-sets.md"))
+DOCUMENTS = tuple(map(Path, ("README.md", "docs/findings.md", "docs/audit.md", "docs/reference-sets.md")))
 WORDS = "readme.yaml"
 WIDTH = 120  # of a line
 COMMAND = "python -m pipeline readme --write"
@@ -124,14 +125,34 @@ def _by_gate(claims: pl.DataFrame) -> dict[tuple[str, str], reading.Row]:
     return {(row["claim"], row["gate"]): row for row in claims.iter_rows(named=True)}
 
 
-def _studies(results: Results, _: str) -> str:
-    """The studies: what is here of each, in how many claims, and the source."""
-    rows = []
-    for study, own in results.params.studies.items():
+def _findings(results: Results, _: str) -> str:
+    """What each study found, in a sentence or two, and what its source does not say."""
+    lines = []
+    for study in results.params.studies:
         claims = results.claims(study)
+        if claims is None:
+            lines.append(f"- **`{study}`**: not built yet.")
+            continue
+        found, surprising = (findings.plain(study, claims.iter_rows(named=True), block) for block in findings.BLOCKS)
+        more = f" *Surprising:* {surprising}" if surprising else ""
+        lines.append(f"- **`{study}`** {found}{more}")
+    return "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
+
+
+def _studies(results: Results, _: str) -> str:
+    """Each study: its source, what is here of it, in how many claims, and what does not hold or is open."""
+    parts = []
+    for study, own in results.params.studies.items():
+        claims, words = results.claims(study), results.words(study)
         count = "not built yet" if claims is None else f"{claims['claim'].n_unique()} claims"
-        rows.append([f"`{study}`", f"{results.words(study)['here']}; {count}", own.source])
-    return _table(["Study", "Here", "Source"], rows)
+        for text in (
+            f"### `{study}`",
+            own.source,
+            f"*Here*: {words['here']}; {count}.",
+            f"*Open, or against the source*: {words['does_not_hold']}.",
+        ):
+            parts.append(textwrap.fill(text, WIDTH, break_on_hyphens=False))
+    return "\n\n".join(parts)
 
 
 def _verdicts(results: Results, _: str) -> str:
@@ -144,9 +165,30 @@ def _verdicts(results: Results, _: str) -> str:
             others = Counter(claims.filter(pl.col("kind") != STATED)["verdict"])
             tested = sum(others[verdict] for verdict in (HOLDS, UNDECIDED, FAILS))
             counts = [*(str(stated[verdict]) for verdict in VERDICTS), f"{others[HOLDS]} of {tested}"]
-        rows.append([f"`{study}`", *counts, results.words(study)["does_not_hold"]])
-    head = ["", *VERDICTS.values(), "corrected forms and own checks that hold", "what does not hold"]
+        rows.append([f"`{study}`", *counts])
+    head = ["", *VERDICTS.values(), "corrected forms and own checks that hold"]
     return _table(head, rows)
+
+
+def _count(results: Results, _: str) -> str:
+    """How many statements of the sources are decided, by the strongest evidence that there is of each."""
+    decided = {study: each for study in results.params.studies if (each := _decided(results, study)) is not None}
+    numbers, asked = (sum(each[place] for each in decided.values()) for place in (0, 1))
+    shares = ", ".join(f"`{study}` {_share(*each)}" for study, each in decided.items())
+    text = (
+        f"Of {asked} statements of the sources that need nothing which a user has to bring, {numbers} "
+        f"({_share(numbers, asked)}) are decided, by this build or a reference set: {shares}."
+    )
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False)
+
+
+def _decided(results: Results, study: str) -> tuple[int, int] | None:
+    claims = results.claims(study)
+    return None if claims is None else standing.decided(standing.beside_sets(claims, results.sets(study)))
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}".replace("%", "\N{NO-BREAK SPACE}%") if whole else "none"
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
@@ -217,7 +259,9 @@ def _strongest(results: Results, study: str) -> str:
 
 
 BLOCKS: dict[str, Callable[[Results, str], str]] = {
+    "findings": _findings,
     "studies": _studies,
+    "count": _count,
     "verdicts": _verdicts,
     "jobs": _jobs,
     "audit": _audit,

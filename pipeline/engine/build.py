@@ -131,6 +131,13 @@ def build(study: str | None = None, *, report: bool = False) -> Outcome:
     return outcome
 
 
+def one(step: str, key: str) -> int:
+    """Run Snakemake for one job, with its output as it comes; return its exit status."""
+    loaded = params.load()
+    targets = map(str, graph.outputs(graph.job(step, key, loaded), loaded))
+    return subprocess.run([*SNAKEMAKE, *targets, "--cores", "all"], env=surroundings(), check=False).returncode
+
+
 def surroundings() -> dict[str, str]:
     """Return the environment for Snakemake: its jobs call ``python``, which must be the one that runs here.
 

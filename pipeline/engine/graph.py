@@ -248,11 +248,11 @@ def code_named(job: Job, params: Params) -> list[str]:
         return [*ALWAYS, *OF_REPORT]
     sources = of(params).sources
     starts = [f"pipeline/steps/{job.step}.py"]
-    found = sources.closure(starts, lambda pattern: _stands_for(pattern, job, params))
+    found = sources.closure(starts, lambda pattern: stands_for(pattern, job, params))
     return [*ALWAYS, *(file for file in found if file not in ALWAYS)]
 
 
-def _stands_for(pattern: str, job: Job, params: Params) -> list[str]:
+def stands_for(pattern: str, job: Job, params: Params) -> list[str]:
     """Return the modules that a step of ``job`` imports by a name of this pattern.
 
     Analyses read models of all their runs. Raises SandglassError for a pattern that is not of a study, and of which no

@@ -149,7 +149,7 @@ def _imported(source: bytes, file: str) -> Imports:
     ahead: list[ast.AST] = [tree]
     while ahead:
         node = ahead.pop()
-        if isinstance(node, ast.If) and _is_for_types(node.test):
+        if isinstance(node, ast.If) and is_for_types(node.test):
             ahead += node.orelse
             continue
         if isinstance(node, ast.Import):
@@ -169,7 +169,8 @@ def _imported(source: bytes, file: str) -> Imports:
     return Imports(tuple(dict.fromkeys(own)), tuple(dict.fromkeys(patterns)), has_code, unclear)
 
 
-def _is_for_types(test: ast.expr) -> bool:
+def is_for_types(test: ast.expr) -> bool:
+    """Return whether a condition is met for type checkers alone."""
     return _name_of(test) == "TYPE_CHECKING"
 
 

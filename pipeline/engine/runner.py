@@ -81,7 +81,7 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
     params = parameters.load(root, of=None if by_dvc or step == "report" else key)
     if by_dvc:
         stages.check(params, root)  # first: it may ask for a job that is no more
-    job = _find(params, step, key)
+    job = find(params, step, key)
     overridden = check_software(root)
     refuse_links()
     if by_dvc:  # `dvc repro` has no start of its own: its first step prepares the work tree
@@ -94,14 +94,15 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
             subprocess.run(
                 [sys.executable, "-m", "dvc", "pull", "--quiet", *map(str, missing)], check=False
             )  # names what it lacks
-    _check_inputs(job, params)
+    check_inputs(job, params)
     graph.LOGS.mkdir(exist_ok=True)
     with _only_one(job), (graph.LOGS / f"{job.name}.log").open("w", encoding="utf-8") as log:
         _follow_engine()
         _run(job, params, log, overridden)
 
 
-def _find(params: Params, step: str, key: str) -> graph.Job:
+def find(params: Params, step: str, key: str) -> graph.Job:
+    """Return the job of an id. Raises UnknownNameError with what may be meant."""
     known = [job for job in graph.jobs(params) if job.step == step]
     for job in known:
         if job.id == key:
@@ -120,7 +121,7 @@ def refuse_links() -> None:
             )
 
 
-def _check_inputs(job: graph.Job, params: Params) -> None:
+def check_inputs(job: graph.Job, params: Params) -> None:
     """Raise SandglassError if a file that ``job`` reads is missing: a step that lists a folder would go on.
 
     The report is not checked: its step says itself what is missing.

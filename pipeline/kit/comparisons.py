@@ -54,7 +54,7 @@ _OF_SHARES = (SHARE, SHARE_DIFFERENCE)
 @dataclass(frozen=True)
 class Arm:
     """One side of a comparison: what it is called in words, and the runs (members of ``params/<study>/``) whose
-    models stand in it. Models ``elsewhere`` are of no run: somebody names the folder that has them, or does not."""
+    models stand in it. What is ``elsewhere`` somebody has to bring: models of no run, or data to train on."""
 
     name: str
     runs: tuple[str, ...] = ()

@@ -20,9 +20,10 @@ from pipeline.kit.comparisons import Comparison
 from pipeline.kit.conditions import Condition, at_most, within
 from pipeline.kit.extremes import column_max
 from pipeline.kit.verdicts import Gate, Measured, Published
-from schemas.claims import NOT_RUN, STATED
+from schemas.claims import EXTERNAL, NOT_RUN, STATED
 
 Evidence = tuple[Measured | None, str]
+BRING = f"{EXTERNAL}: models or data that this repository does not hold"
 
 
 def reduced(rows: pl.DataFrame, value: pl.Expr, missing: str, least: int = 1) -> Evidence:
@@ -110,8 +111,10 @@ def gate(
     ``found`` is what claims measured themselves (`between`); else the study's table says it. ``more`` are further
     fields of the `Gate`: published, kind, scale_needed, size_needed.
     """
-    evidence = of(context, comparison) if found is None else found
-    return Gate(claim, name, comparison.words, source, conditions, *evidence, comparison=comparison.key, **more)
+    measured, missing = of(context, comparison) if found is None else found
+    if missing == NOT_RUN and any(arm.elsewhere for arm in comparison.arms):
+        missing = BRING
+    return Gate(claim, name, comparison.words, source, conditions, measured, missing, comparison=comparison.key, **more)
 
 
 # Theory checks

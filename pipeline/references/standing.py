@@ -16,7 +16,7 @@ from pipeline.kit.verdicts import UNTESTED, beside, short, stands
 from pipeline.references import reading
 from pipeline.references.reading import Reference, Row
 from pipeline.store import paths, tables
-from schemas.claims import FAILS, HOLDS, KINDS, NOT_RUN, SCALES, STATED, TOO_FEW, UNDECIDED, VERDICTS, Claims
+from schemas.claims import EXTERNAL, FAILS, HOLDS, KINDS, NOT_RUN, SCALES, STATED, TOO_FEW, UNDECIDED, VERDICTS, Claims
 
 PLURAL = {HOLDS: "hold", FAILS: "fail"}  # of gates
 
@@ -101,6 +101,15 @@ def _at_scale(row: Row, scale: str) -> str:
     if tested:
         return max(tested)[2]
     return TOO_FEW if any(result["verdict"] == TOO_FEW for result in evidence) else NOT_RUN
+
+
+def decided(rows: list[Row]) -> tuple[int, int]:
+    """Return how many published statements the strongest evidence decides, and how many there are.
+
+    Those that need models or data which the repository does not hold are not counted.
+    """
+    asked = [row for row in rows if row["kind"] == STATED and not row["reason"].startswith(EXTERNAL)]
+    return sum(best(row) in (HOLDS, FAILS) for row in asked), len(asked)
 
 
 def counts(rows: list[Row]) -> list[tuple[str, list[tuple[str, int]]]]:

@@ -53,6 +53,11 @@ class Study:
         """Return, of each kind of statement, how many of the study's gates have each verdict (`standing.counts`)."""
         return standing.counts(self.claims)
 
+    @property
+    def decided(self) -> tuple[int, int]:
+        """Return how many statements of the source are decided, and how many could be (`standing.decided`)."""
+        return standing.decided(self.claims)
+
     def gates(self, claim: str) -> dict[str, Row]:
         """Return the rows of a claim by gate.
 

@@ -1,4 +1,4 @@
-// Dark and light, tables that sort, charts on demand, the search of the overview. Every page works without.
+// Dark and light, tables that sort, charts on demand, the search. Every page works without.
 "use strict";
 
 const sandglass = {
@@ -126,28 +126,72 @@ function addPictureLink(place, view) {
   place.append(", ", button);
 }
 
-// --- the search of the overview ---
+// --- the search: words by their beginnings, spelt British or American, one letter wrong; numbers whole ---
 
-const SHOWN = 50;
+const SHOWN = 50, TYPO_FROM = 5; // letters of a word that may have one wrong
+const SAME = { positional: "position", encoding: "code", attend: "attention", generalise: "generalize" };
 
-function plain(text) {
-  return text.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "");
+function stem(word) {
+  if (/\d/.test(word)) return word;
+  const american = word.replace(/isation/, "ization").replace(/is(e|ed|es|ing|er)$/, "iz$1").replace(/our(s|ed|ing)?$/, "or$1");
+  const one = american.length > 3 ? american.replace(/ies$/, "y").replace(/([^sui])s$/, "$1") : american;
+  return SAME[one] ?? one;
 }
 
-function rank(item, words) {
-  const title = plain(item.title);
-  return words.every((word) => title.includes(word)) ? 0 : 1;
+function tokens(text) {
+  const plain = text.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "").replaceAll("−", "-");
+  return (plain.match(/\d+(?:\.\d+)?|[\p{L}\d]+/gu) ?? []).map(stem);
+}
+
+// Whether one letter added, left out, changed or swapped with its neighbour makes a of b.
+function isNear(a, b) {
+  if (Math.abs(a.length - b.length) > 1) return false;
+  let i = 0;
+  while (i < a.length && a[i] === b[i]) i += 1;
+  const [c, d] = [a.slice(i), b.slice(i)];
+  return c.slice(1) === d.slice(1) || c === d.slice(1) || c.slice(1) === d
+    || (c[0] === d[1] && c[1] === d[0] && c.slice(2) === d.slice(2));
+}
+
+// Of each item by number the words of its title and all its words; of each word the items that have it.
+function indexed(items) {
+  const index = new Map();
+  const titles = items.map((item, number) => {
+    const title = new Set(tokens(item.title));
+    for (const word of [...title, ...tokens(`${item.words} ${item.study} ${item.kind}`)]) {
+      if (!index.has(word)) index.set(word, new Set());
+      index.get(word).add(number);
+    }
+    return title;
+  });
+  return { index, titles };
+}
+
+// The words of the index that a word of the query stands for, with what each is worth.
+function meant(word, index) {
+  if (/^\d/.test(word)) return index.has(word) ? [[word, 3]] : [];
+  const known = [...index.keys()];
+  const begun = known.filter((each) => each.startsWith(word)).map((each) => [each, each === word ? 3 : 2]);
+  if (begun.length || word.length < TYPO_FROM) return begun;
+  return known.filter((each) => isNear(word, each) || isNear(word, each.slice(0, word.length))).map((each) => [each, 1]);
 }
 
 function search(items, query, verdicts) {
-  const words = plain(query).split(/\s+/).filter(Boolean);
-  const wanted = items.filter((item) => {
-    if (verdicts.length && !verdicts.includes(item.verdict)) return false;
-    const text = plain(`${item.title} ${item.words} ${item.study} ${item.kind}`);
-    return words.every((word) => text.includes(word));
-  });
-  return wanted.map((item, i) => [rank(item, words), i, item]).sort(([a, i], [b, j]) => a - b || i - j)
-    .map(([, , item]) => item);
+  const { index, titles } = sandglass.index ??= indexed(items);
+  const isWanted = (item) => !verdicts.length || verdicts.includes(item.verdict);
+  let scores = new Map(items.map((_, number) => [number, 0]));
+  for (const word of tokens(query)) {
+    const found = new Map();
+    for (const [each, worth] of meant(word, index)) {
+      for (const number of index.get(each)) {
+        const score = worth * (titles[number].has(each) ? 4 : 1);
+        if (scores.has(number)) found.set(number, Math.max(found.get(number) ?? 0, score));
+      }
+    }
+    scores = new Map([...found].map(([number, score]) => [number, scores.get(number) + score]));
+  }
+  return [...scores].filter(([number]) => isWanted(items[number])).sort(([i, a], [j, b]) => b - a || i - j)
+    .map(([number]) => items[number]);
 }
 
 function line(item) {
@@ -156,7 +200,7 @@ function line(item) {
   link.href = item.address;
   link.textContent = item.title;
   about.className = "note";
-  about.textContent = `${item.kind}, study ${item.study}`;
+  about.textContent = [item.kind, item.study && `study ${item.study}`].filter(Boolean).join(", ");
   row.append(link, " ", about);
   if (item.verdict) {
     const badge = document.createElement("span");
@@ -165,6 +209,19 @@ function line(item) {
     row.append(" ", badge);
   }
   return row;
+}
+
+// What is asked for stands in the address, so that it can be sent to others and Back finds it again.
+function asked() {
+  const parts = new URLSearchParams(/^#(q|v)=/.test(location.hash) ? location.hash.slice(1) : "");
+  return { query: parts.get("q") ?? "", verdicts: (parts.get("v") ?? "").split(",").filter(Boolean) };
+}
+
+function address(query, verdicts) {
+  const parts = new URLSearchParams();
+  if (query.trim()) parts.set("q", query.trim());
+  if (verdicts.length) parts.set("v", verdicts.join(","));
+  return `${parts}` ? `#${parts}` : "";
 }
 
 function addSearch(form) {
@@ -176,19 +233,48 @@ function addSearch(form) {
       chip.hidden = verdicts.length > 0 && !verdicts.includes(chip.dataset.verdict);
     });
     await load("search.js");
-    const asked = query.value.trim() !== "" || verdicts.length > 0;
-    const items = asked ? search(sandglass.found, query.value, verdicts) : [];
+    const isAsked = query.value.trim() !== "" || verdicts.length > 0;
+    const items = isAsked ? search(sandglass.found, query.value, verdicts) : [];
     list.replaceChildren(...items.slice(0, SHOWN).map(line));
     const more = items.length > SHOWN ? `, the first ${SHOWN} of them here` : "";
-    count.textContent = asked ? `${items.length || "nothing"} found${more}` : "";
+    count.textContent = isAsked ? `${items.length || "nothing"} found${more}` : "";
+  };
+  const restore = () => {
+    const wanted = asked();
+    if (!wanted.query && !wanted.verdicts.length) return;
+    query.value = wanted.query;
+    boxes.forEach((box) => { box.checked = wanted.verdicts.includes(box.value); });
+    show().then(() => form.scrollIntoView()).catch(console.error);
   };
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", () => show().catch(console.error));
+  form.addEventListener("input", () => {
+    const verdicts = boxes.filter((box) => box.checked).map((box) => box.value);
+    history.replaceState(null, "", address(query.value, verdicts) || location.pathname);
+    show().catch(console.error);
+  });
   form.hidden = false;
-  if (query.value || boxes.some((box) => box.checked)) show().catch(console.error); // kept by the browser
+  addEventListener("hashchange", restore);
+  addEventListener("pageshow", restore);
+}
+
+// Every page has a box that leads to the search of the overview.
+function addSearchBox() {
+  const form = document.createElement("form"), box = document.createElement("input");
+  form.id = "find";
+  form.setAttribute("role", "search");
+  box.type = "search";
+  box.placeholder = "Search";
+  box.setAttribute("aria-label", "Search all studies");
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    location.href = `${document.body.dataset.root}index.html${address(box.value, [])}`;
+  });
+  form.append(box);
+  document.querySelector("header.site nav").append(form);
 }
 
 document.addEventListener("DOMContentLoaded", () => {
+  if (!document.querySelector("form#search")) addSearchBox();
   addThemeButton();
   document.querySelectorAll("table.sortable").forEach(makeSortable);
   document.querySelectorAll("form#search").forEach(addSearch);

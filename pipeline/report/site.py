@@ -72,7 +72,7 @@ def _write(site: Site, out: Callable[[str], Path]) -> int:
     pages = _pages(site)
     for page, text in pages.items():
         out(page).write_text(text, encoding="utf-8")
-    for name, content in _assets(site).items():
+    for name, content in _assets(site, pages).items():
         out(name).write_bytes(content)
     return len(pages)
 
@@ -94,10 +94,10 @@ def _pages(site: Site) -> dict[str, str]:
     return pages
 
 
-def _assets(site: Site) -> dict[str, bytes]:
+def _assets(site: Site, pages: dict[str, str]) -> dict[str, bytes]:
     files = {name: (TEMPLATES / name).read_bytes() for name in COPIED}
     files[VEGA] = charts.script_bundle().encode()
-    files[search.SCRIPT] = search.script(site).encode()
+    files[search.SCRIPT] = search.script(site, pages).encode()
     for artifact in site.artifacts:
         if artifact.download and not site.lacks(artifact):
             content = artifact.paths[0].read_bytes()

@@ -19,18 +19,16 @@ from pipeline.params import FILE, SECTIONS, WITH_VARIANTS, study_file
 from pipeline.params.scales import resolve
 from pipeline.report import figures, index, wording
 from pipeline.report.catalogue import Artifact
+from pipeline.report.findings import FINDING, NOT_MEASURED, WORDS
 from pipeline.report.markdown import Mark, Text
 from pipeline.report.results import Row, Study
 from pipeline.report.shared import Site
 from schemas.claims import FAILS, HOLDS
 
-WORDS = "report.md.j2"
-FINDING = "finding"  # the block of a study's text that the index page shows too
 DEFAULT = Path(__file__).parent / "study.md.j2"
 INDEX = "Every item of the study: what it is, where its result lies, and the code that makes it."
 ROWS = 20  # of a table, unless the text says how many
 NOT_TOLD = "(not told at this scale)"  # in place of a phrase, where a gate has no verdict
-NOT_MEASURED = "(not measured at this scale)"  # in place of a number
 
 Draw = Callable[[list[str]], Markup]
 
@@ -60,9 +58,9 @@ class StudyText:
         taken |= {f"theory-{check}" for check in self.study.theory}
         return self.text.html(words + self._rest(), taken)
 
-    def finding(self) -> Markup:
-        """Return what the study found in short, as HTML: the text's block ``finding``; empty if it has none."""
-        return self.text.html(self._filled(FINDING))
+    def finding(self, block: str = FINDING) -> Markup:
+        """Return what the study found in short, as HTML: a block of its text; empty if it has none."""
+        return self.text.html(self._filled(block))
 
     def _filled(self, block: str | None) -> str:
         """Return the text with its functions' marks, or one block of it."""
@@ -175,7 +173,15 @@ class StudyText:
 
     def value(self, claim: str, gate: str) -> str:
         """Show what was measured."""
-        return self._traced("value", claim, gate, lambda row: wording.number(row["value"]))
+        return self._traced("value", claim, gate, lambda row: wording.rounded(row["value"]))
+
+    def percent(self, claim: str, gate: str) -> str:
+        """Show a measured share in percent."""
+        return self._traced("value", claim, gate, lambda row: wording.percent(row["value"]))
+
+    def models(self, claim: str, gate: str) -> str:
+        """Show how many units were measured, in words."""
+        return self._traced("n", claim, gate, lambda row: wording.count(row["n"]))
 
     def published(self, claim: str, gate: str) -> str:
         """Show the published number."""
@@ -183,7 +189,9 @@ class StudyText:
 
     def interval(self, claim: str, gate: str) -> str:
         """Show the interval of what was measured."""
-        return self._traced("interval", claim, gate, lambda row: wording.interval(row["lo"], row["hi"]))
+        return self._traced(
+            "interval", claim, gate, lambda row: wording.interval(row["lo"], row["hi"], digits=wording.PROSE)
+        )
 
     def number(self, claim: str, gate: str) -> str:
         """Show what was measured, with its interval where it has one, or that the scale measures no such gate.
@@ -198,15 +206,17 @@ class StudyText:
         interval = "" if row["lo"] is None or row["hi"] is None else f" ({self.interval(claim, gate)})"
         return self.value(claim, gate) + interval
 
-    def says(self, claim: str, gate: str, holds: str, fails: str, open: str = "(undecided at this scale)") -> str:
+    def says(
+        self, claim: str, gate: str, holds: str, fails: str, open: str = "(undecided at this scale)", untested: str = ""
+    ) -> str:
         """Show the phrase that a gate's verdict chooses: ``holds``, ``fails`` or, where it is undecided, ``open``.
 
-        Where the scale cannot test the gate, or has no such gate, it says so instead. Raises SandglassError for an
-        unknown claim.
+        Where the scale cannot test the gate, or has no such gate, it says ``untested``, or so instead.
+        Raises SandglassError for an unknown claim.
         """
         row = self._gate_row(claim, gate)
         if row is None or row["verdict"] in UNTESTED:
-            return NOT_TOLD
+            return untested or NOT_TOLD
         return {HOLDS: holds, FAILS: fails}.get(row["verdict"], open)
 
     def _gate_row(self, claim: str, gate: str) -> Row | None:
@@ -354,6 +364,8 @@ FUNCTIONS = (
     "claims",
     "verdict",
     "value",
+    "percent",
+    "models",
     "published",
     "interval",
     "number",

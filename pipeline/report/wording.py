@@ -13,6 +13,8 @@ from markupsafe import Markup
 from schemas.claims import CEILING, FAILS, FLOOR, HOLDS, INSIDE, OUTSIDE
 
 SHOWN_ITEMS = 12  # of a list in a cell
+PROSE = 3  # significant digits of a number in a sentence
+_COUNTS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 COMPARED = (INSIDE, OUTSIDE)  # where a published value lies
 DECIDED = (HOLDS, FAILS)  # the reason of such a verdict names the bar
 
@@ -23,14 +25,44 @@ _SOURCE = re.compile(r" \((?:[^()]|\([^()]*\))*\)\.?$")
 _PROSE = MarkdownIt("zero").enable("backticks")
 
 
-def number(value: float | None) -> str:
-    """Return a number with four significant digits; empty for None."""
-    return "" if value is None else f"{value:.4g}".replace("-", "−")
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a number with so many significant digits; empty for None."""
+    return "" if value is None else f"{value:.{digits}g}".replace("-", "−")
 
 
-def interval(lo: float | None, hi: float | None) -> str:
+def rounded(value: float | None) -> str:
+    """Return a number as sentences have it, with three significant digits; empty for None."""
+    return number(value, PROSE)
+
+
+def percent(share: float | None) -> str:
+    """Return a share as sentences have it: ``29 %``; empty for None.
+
+    >>> percent(0.2951), percent(0.00012), percent(0.99996)
+    ('29.5\\xa0%', '0.012\\xa0%', '99.996\\xa0%')
+    """
+    if share is None:
+        return ""
+    text = f"{100 * share:.{PROSE}g}"
+    if float(text) == 100 and share < 1:  # "100 %" is said of all alone
+        text = f"{100 * share:.5g}"
+    return f"{text}\N{NO-BREAK SPACE}%".replace("-", "−")
+
+
+def count(number: int | None) -> str:
+    """Return how many there are, in words up to twelve; empty for None.
+
+    >>> count(6), count(40)
+    ('six', '40')
+    """
+    if number is None:
+        return ""
+    return _COUNTS[number] if number < len(_COUNTS) else str(number)
+
+
+def interval(lo: float | None, hi: float | None, digits: int = 4) -> str:
     """Return an interval as ``0.78 to 2.14``; empty where there is none."""
-    return "" if lo is None or hi is None else f"{number(lo)} to {number(hi)}"
+    return "" if lo is None or hi is None else f"{number(lo, digits)} to {number(hi, digits)}"
 
 
 def published(row: Mapping[str, Any]) -> str:

@@ -30,19 +30,19 @@ def run(job: Job) -> None:
 
     A member without replicas at this scale gets a checkpoint without a model.
     """
-    members = {member: entry for member, entry in job.entry.members.items() if entry.replicas}
+    members = _trained(job)
     for member in job.entry.members.keys() - members.keys():
         job.say(f"{member}: no replicas at this scale")
     work = paths.WORK / job.study / job.id
-    prepared = _prepared(job, members, work)
-    trained = _train(job, work, [path for path, _ in prepared.values()])
+    made = prepared(job, work)
+    trained = _train(job, work, [path for path, _ in made.values()])
     curves = []
     for position, (member, entry) in enumerate(job.entry.members.items()):
         header: dict[str, Any] = {"run": member, "job": job.id, "position": position, "entry": entry.model_dump()}
         if member not in members:
             _write(job, member, {}, header | {"diverged": {}})
             continue
-        result, (path, models) = trained[list(members).index(member)], prepared[member]
+        result, (path, models) = trained[list(members).index(member)], made[member]
         for replica, step in result.diverged.items():
             job.say(f"{member}: replica {replica} diverged at step {step} and was frozen there")
         curves.append(_curve_table(member, range(len(models["lr"])), result.logged, result.curves))
@@ -57,8 +57,16 @@ def run(job: Job) -> None:
     shutil.rmtree(work, ignore_errors=True)
 
 
-def _prepared(job: Job, members: dict[str, Any], work: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
-    """Write the job file of each member; return its path and what its checkpoint says of the models."""
+def _trained(job: Job) -> dict[str, Any]:
+    """Return the members that have models at this scale."""
+    return {member: entry for member, entry in job.entry.members.items() if entry.replicas}
+
+
+def prepared(job: Job, work: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """Write the job file of each member that is trained, ``work``/<member>/job.safetensors.
+
+    Return its path and what its checkpoint says of the models.
+    """
     module = importlib.import_module(f"pipeline.studies.{job.study}.runs")
 
     @cache  # many share theirs
@@ -66,7 +74,7 @@ def _prepared(job: Job, members: dict[str, Any], work: Path) -> dict[str, tuple[
         return tables.read(next(path for path in job.inputs if path.stem == dataset), module.DATASET_SCHEMA)
 
     jobs = {}
-    for member, entry in members.items():
+    for member, entry in _trained(job).items():
         header, data, table = module.prepare(entry, read(entry.dataset), job.seed)
         path = work / member / "job.safetensors"
         ensemble.write_job(path, header, data, table)
@@ -79,6 +87,8 @@ def _train(job: Job, work: Path, files: list[Path]) -> list[ensemble.Trained]:
         return []
     device = ensemble.pick_device(job.device)
     job.notes["device"] = device
+    if (elsewhere := work / paths.TRAINED_ON).is_file():  # `python -m pipeline train RUN --import DIR`
+        job.notes["trained_on"] = json.loads(elsewhere.read_text(encoding="utf-8"))
 
     def publish_curves(jobs: list[jobs.TrainingJob]) -> None:
         """Write the curves so far, for whoever watches: ``.work/<study>/<run>/curves.parquet``."""

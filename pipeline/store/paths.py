@@ -11,6 +11,7 @@ DATA = Path("data")
 REFERENCE = DATA / "reference"  # one folder per frozen set of results (`pipeline.references`)
 REPORT = DATA / "report"
 WORK = Path(".work")  # resume checkpoints, git-ignored
+TRAINED_ON = "trained-on.json"  # beside those of a run that another machine trained: which one
 FIGURE_SUFFIXES = ("vl.json", "parquet", "svg")
 
 

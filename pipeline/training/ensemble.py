@@ -89,7 +89,7 @@ def train(
     chunks: list[Chunk] = []
     for job in jobs:
         job.folder.mkdir(exist_ok=True)
-        chunks += [(job, piece) for piece in _pieces(job, device)]
+        chunks += [(job, piece) for piece in groups(job, device)]
     workers = 1 if device == "cuda" else min(cores(), len(chunks))
     for job in jobs:
         say(_estimate(job, workers, device))
@@ -97,7 +97,8 @@ def train(
     return [_gather(job, [piece for of, piece in pieces if of is job]) for job in jobs]
 
 
-def _pieces(job: TrainingJob, device: str) -> list[list[int]]:
+def groups(job: TrainingJob, device: str) -> list[list[int]]:
+    """Return the replicas that train together: on a GPU all, on a CPU as many as the objective says."""
     replicas = np.arange(len(job.header.corpus))
     parts = 1 if device == "cuda" else -(-len(replicas) // job.objective.side_by_side)
     return [piece.tolist() for piece in np.array_split(replicas, parts)]

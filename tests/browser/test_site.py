@@ -94,6 +94,9 @@ def test_every_claim_and_figure_has_a_permalink_that_the_search_knows(smoke: Wor
             for anchor in anchors:
                 assert f"#{anchor}" in page.links or f"../{name}#{anchor}" in page.links, anchor
     assert {item["kind"] for item in items} == {
+        "study",
+        "section",
+        "word",
         "claim",
         "figure",
         "erratum",
@@ -206,10 +209,76 @@ def test_the_search_finds_claims_figures_and_artifacts(browser: Browser) -> None
         query.send_keys(words)
         browser.wait(f"return {results}.includes({json.dumps(item['address'])})", kind)
     browser.js("arguments[0].value = ''", query)
-    query.send_keys("no such thing at all")
+    query.send_keys("xylophone")
     browser.wait("return document.querySelector('#count').textContent === 'nothing found'", "the count")
     assert browser.js(f"return {results}") == []
     assert browser.console() == []
+
+
+# What is typed, and the title that must come among the first three.
+ASKED = [
+    ("attention glitches", "(flipflop)"),
+    ("interpretability", "(dyck)"),
+    ("noise contrastive estimation", "(nce)"),
+    ("dyck:5", "Claim 5:"),
+    ("shortcuts", "(automata)"),
+    ("automta", "(automata)"),  # a letter is missing
+    ("grammars Dyck", "(dyck)"),
+]
+
+
+def test_the_search_forgives_spelling_and_stands_in_the_address(browser: Browser) -> None:
+    browser.open("index.html")
+    titles = "[...document.querySelectorAll('#found a')].map(a => a.textContent)"
+    query = browser.driver.find_element("id", "query")
+
+    def found(words: str) -> list[str]:
+        browser.js("arguments[0].value = ''; document.querySelector('#count').textContent = ''", query)
+        query.send_keys(words)
+        browser.wait("return document.querySelector('#count').textContent !== ''", words)
+        titled: list[str] = browser.js(f"return {titles}")
+        return titled
+
+    everything = [item["title"] for item in searchable(browser.site)]  # of one study, with --study
+    for words, title in ASKED:
+        if not any(title in each for each in everything):
+            continue
+        assert any(title in each for each in found(words)[:3]), (words, found(words)[:3])
+    assert found("generalisation") == found("generalization") != []
+    assert found("self-supervision") == found("self supervision")
+    numbered = found("claim 4")
+    assert numbered and all(each.startswith("Claim 4:") for each in numbered[:4])
+    assert not any(each.startswith(("Claim 14", "Claim 40")) for each in numbered[:4])
+
+    browser.js("document.querySelector('#search input[value=\"holds\"]').click()")
+    browser.wait("return location.hash.includes('q=claim') && location.hash.includes('v=holds')", "the address")
+    address = browser.js("return location.hash")
+    browser.open(f"theory.html{address}")  # another page, so that the next is loaded anew
+    browser.open(f"index.html{address}")
+    browser.wait("return document.querySelector('#query').value === 'claim 4'", "the query of the address")
+    assert browser.js("return document.querySelector('#search input[value=\"holds\"]').checked")
+
+
+def test_a_box_on_every_page_leads_to_the_search(browser: Browser) -> None:
+    browser.open("theory.html")
+    box = browser.driver.find_element("css selector", "#find input")
+    box.send_keys("dyck:5\n")
+    browser.wait("return location.pathname.endsWith('index.html') && document.querySelector('#found a')", "the result")
+    assert browser.js("return document.querySelector('#found a').textContent").startswith("Claim 5:")
+
+
+def test_a_row_that_a_link_leads_to_is_in_sight(browser: Browser) -> None:
+    browser.driver.set_window_size(1280, 900)
+    for page in ("artifact/claims-dyck.html", "study/dyck.html"):
+        browser.open(page)
+        covered = browser.js("""
+            const rows = [...document.querySelectorAll('.scroll tr[id]')];
+            return rows.filter((row) => {
+              row.scrollIntoView();
+              const head = row.closest('table').tHead.rows[0].cells[0].getBoundingClientRect();
+              return row.getBoundingClientRect().top < head.bottom - 1;
+            }).map((row) => row.id);""")
+        assert covered == [], page
 
 
 def test_claims_are_filtered_by_verdict(browser: Browser) -> None:

@@ -66,7 +66,7 @@ def test_chunks_hold_all_replicas_in_order_and_no_more_than_the_objective_says(
     job = opened(tmp_path, "depth", "depth-tm-l2", replicas=replicas)
     job.header = replace(job.header, corpus=list(range(replicas)))
     monkeypatch.setattr(job.objective, "side_by_side", at_most, raising=False)
-    pieces = ensemble._pieces(job, "cpu")
+    pieces = ensemble.groups(job, "cpu")
     assert [len(piece) for piece in pieces] == sizes
     assert [r for piece in pieces for r in piece] == list(range(replicas))
-    assert ensemble._pieces(job, "cuda") == [list(range(replicas))]
+    assert ensemble.groups(job, "cuda") == [list(range(replicas))]

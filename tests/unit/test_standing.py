@@ -12,6 +12,7 @@ from pipeline.references import standing
 from schemas.claims import (
     CONTRADICTED,
     CORRECTED,
+    EXTERNAL,
     FAILS,
     HOLDS,
     IN_PART,
@@ -101,3 +102,16 @@ def test_kinds_are_counted_apart(found: list[dict[str, Any]]) -> None:
     own = [each | {"kind": OWN} for each in found]
     by_kind = {kind: sum(count for _, count in each) for kind, each in standing.counts([*found, *own])}
     assert by_kind == {STATED: len(found), OWN: len(found)}
+
+
+def test_what_decides_is_counted_by_the_strongest_evidence_without_what_a_user_has_to_bring() -> None:
+    rows = [
+        row(HOLDS, reason=""),
+        row(TOO_FEW, ("long", FAILS), reason="2 of 3"),
+        row(UNDECIDED, reason="across"),
+        row(NOT_RUN, reason="needs scale paper"),
+        row(NOT_RUN, reason=f"{EXTERNAL}: no folder is named"),
+        row(HOLDS, reason="", kind=OWN),
+    ]
+    assert standing.decided(rows) == (2, 4)
+    assert standing.decided([]) == (0, 0)

@@ -159,13 +159,15 @@ def _images(setting: tuple[str, str, str], quantity: str, share: bool) -> compar
     dataset, noise, loss = setting
     ngd, gd = (RUN_OF[*setting, optimizer] for optimizer in (NGD, GD))
     key = f"{dataset}-{noise}-{loss}-{quantity}".replace("_", "-")
+    elsewhere = dataset == MNIST
     where = f"{IMAGE_NAMES[dataset]}, {noise} noise, {LOSS_NAMES[loss]}, each at its step size of smallest mean area"
     if share:  # of the seeds: both arms in one sample
         measure = f"{QUANTITIES[quantity]}, NGD minus GD of the same seed ({where}),"
-        arms = Arm("", ngd), Arm("", gd)
+        arms = Arm("", ngd, elsewhere=elsewhere), Arm("", gd, elsewhere=elsewhere)
         return DECLARED(Comparison(f"{key}-seeds", measure, SHARE, "nce-images", arms, hits=below(0)))
     measure = f"{QUANTITIES[quantity]} ({where})"
-    return DECLARED(Comparison(key, measure, MEAN_DIFFERENCE, "nce-images", (Arm("NGD", ngd), Arm("GD", gd))))
+    arms = Arm("NGD", ngd, elsewhere=elsewhere), Arm("GD", gd, elsewhere=elsewhere)
+    return DECLARED(Comparison(key, measure, MEAN_DIFFERENCE, "nce-images", arms))
 
 
 FASTER = {

@@ -16,10 +16,10 @@ from pipeline.kit.verdicts import Gate
 from pipeline.studies.flipflop import comparisons
 from pipeline.studies.flipflop.claims.common import SECTION
 from pipeline.studies.flipflop.names import STANDINS
-from schemas.claims import OWN, STATED
+from schemas.claims import EXTERNAL, OWN, STATED
 
 LIGHT, CHAT = SECTION.format("3.5.6.2.1, Figure 3.24"), SECTION.format("3.5.6.2.1, Figure 3.29")
-ABSENT = "needs-external: no folder of models is named (experiments.flipflop-language-models.pretrained)"
+ABSENT = f"{EXTERNAL}: no folder of models is named (experiments.flipflop-language-models.pretrained)"
 
 
 def gates(context: Results) -> Iterator[Gate]:

@@ -1,0 +1,89 @@
+"""A run that is trained in another place comes back as if it had been trained here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from workspace import Workspace
+
+RUN = "dyck-standard"
+# Python without this project: only what stands beside the folder can be imported, and the libraries.
+ALONE = (sys.executable, "-P")
+
+
+def command(workspace: Workspace, *arguments: str) -> str:
+    done = workspace.run(sys.executable, "-m", "pipeline", "train", *arguments)
+    return f"{done.status} {done.output}"
+
+
+def trained(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    program = [*ALONE, "trainer.pyz", *arguments]
+    return subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_what_another_machine_trained_is_what_would_have_been_trained_here(dyck: Workspace, tmp_path: Path) -> None:
+    before, folder = dyck.artifacts(), tmp_path / "away"
+    taken = (RUN, "--import", str(folder))
+    assert command(dyck, RUN, "--export", str(folder)).startswith("0 ")
+    assert "not empty: name a new folder" in command(dyck, RUN, "--export", str(folder))
+    assert "trained.json is missing" in command(dyck, *taken)
+    with zipfile.ZipFile(folder / "trainer.pyz") as packed:
+        names = set(packed.namelist())
+    assert "pipeline/training/core.py" in names and not any("studies" in name or "engine" in name for name in names)
+    assert "torch, numpy and safetensors;" in (folder / "README.txt").read_text()
+
+    done = trained(folder, "--speed")
+    assert done.returncode == 0 and "times as fast" in done.stdout, done.stderr
+    rows = json.loads((folder / "speed.json").read_text())["seconds_per_step"]
+    assert all(row["together"] > 0 and row["alone"] > 0 for row in rows)
+    assert not [*folder.glob("jobs/*/chunks")]
+
+    done = trained(folder)
+    assert done.returncode == 0, done.stderr
+    assert "step" in done.stderr and "trained" in done.stdout
+    chunk = min(folder.glob("jobs/*/chunks/*"))
+    kept = chunk.read_bytes()
+    chunk.unlink()
+    assert "not trained to the end" in command(dyck, *taken)
+    assert trained(folder).returncode == 0 and chunk.read_bytes() == kept
+
+    parameters = (dyck.path / "params.yaml").read_text()
+    dyck.change(lambda tree: tree.update(seed=1))
+    assert "is not what parameters, data and code ask for here" in command(dyck, *taken)
+    (dyck.path / "params.yaml").write_text(parameters)
+    assert dyck.artifacts() == before
+
+    shutil.rmtree(dyck.path / "data/runs/dyck" / RUN)
+    assert dyck.artifacts() != before
+    said = command(dyck, *taken)
+    assert said.startswith("0 "), said
+    assert dyck.artifacts() == before
+    record = json.loads((folder / "trained.json").read_text())
+    assert record["device"] == "cpu" and {*record["seconds"]} == {path.name for path in folder.glob("jobs/*")}
+    assert json.loads((dyck.path / f"logs/steps/train-{RUN}.json").read_text())["trained_on"] == record
+    dyck.assert_clean()
+
+
+WRONG = [("no-such-run", "--export", "x"), (RUN, "--import", "no-such-folder"), (RUN, "--import", "x", "--export", "y")]
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_what_is_not_there_gets_one_line(built: Workspace, words: tuple[str, ...]) -> None:
+    said = command(built, *words)
+    assert said[0] in "12" and "Traceback" not in said
+
+
+def test_a_gpu_that_is_not_there_is_refused(dyck: Workspace, tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    assert command(dyck, RUN, "--export", str(tmp_path / "away")).startswith("0 ")
+    assert "torch finds no GPU" in trained(tmp_path / "away", "--device", "cuda").stderr
