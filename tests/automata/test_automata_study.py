@@ -106,7 +106,8 @@ def test_every_run_is_read_and_compared_with_enough_others(scale: str) -> None:
     compared = {run for each in comparisons.DECLARED for arm in each.arms for run in arm.runs}
     drawn = [f"automata-d8-dropout{n}" for n in (2, 3)] + [run for run in trained if "-incomplete-" in run]
     assert not trained.keys() - compared - set(drawn) - names.TINY.keys()
-    assert {entry.replicas for run, entry in trained.items() if run in compared} == {6}
+    # Of the models of C2 with four layers not all learn their task: there are more of them.
+    assert {entry.replicas for run, entry in trained.items() if run in compared} == {6, 9}
     depths = {
         arm: next(trained[run].layers for run in runs if run in trained)
         for arm, runs in names.C2.items()
