@@ -11,6 +11,7 @@ from pandera.api.polars.types import PolarsData
 from pipeline.languages import automata
 
 SPLITS = ["train", "validation", "test", "probability", "count", "length"]
+RECURRING = ("abab1", "abab2")  # tasks of which all inputs, or half of them, are one and the same
 
 
 class Sequences(pa.DataFrameModel):
@@ -39,6 +40,17 @@ class Sequences(pa.DataFrameModel):
             states = automata.simulate(known, matrix(at["tokens"]).astype(np.int64))
             right[rows] = (states == matrix(at["states"])).all(1)
         return pl.LazyFrame({"right": right})
+
+    @pa.dataframe_check(name="no input of validation or test is one of training")
+    def tested_on_others(cls, data: PolarsData) -> pl.LazyFrame:
+        frame = data.lazyframe.select("task", "split", "tokens").collect().with_row_index()
+        fresh = np.ones(frame.height, bool)
+        for (task,), rows in frame.group_by("task"):
+            if task not in RECURRING:
+                trained, tested = rows.filter(split="train"), rows.filter(pl.col("split").is_in(["validation", "test"]))
+                known = {row.tobytes() for row in matrix(trained["tokens"])}
+                fresh[tested["index"].to_numpy()] = [row.tobytes() not in known for row in matrix(tested["tokens"])]
+        return pl.LazyFrame({"fresh": fresh})
 
     @pa.dataframe_check(name="a count is the number of ones")
     def ones_counted(cls, data: PolarsData) -> pl.LazyFrame:

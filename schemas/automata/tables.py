@@ -12,32 +12,10 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
+from schemas.automata.tasks import ALL_TASKS, OBSERVED, TASKS
 from schemas.comparisons import Comparisons
 from schemas.results import Result
 
-TASKS = [
-    "dyck42",
-    "grid4",
-    "grid9",
-    "c2",
-    "c3",
-    "c4",
-    "c5",
-    "c6",
-    "c7",
-    "c8",
-    "c2p2",
-    "c2p3",
-    "d6",
-    "d8",
-    "q8",
-    "a4",
-    "a5",
-    "s4",
-    "s5",
-]
-OBSERVED = ["dyck48-top", "grid9-boundary", "s5-first", "c4-zero", "d8-location", "abab1", "abab2"]
-ALL_TASKS = [*TASKS, *OBSERVED, "s3"]
 ARMS = ["gpt", "shift", "none", "linear", "scratchpad", "recency", "lstm"]
 SHARE: dict[str, Any] = {"ge": 0, "le": 1}
 
@@ -77,7 +55,7 @@ class Transitions(Result):
 class Observations(Result):
     """AUT-OBS: what is seen of each state."""
 
-    task: pl.String = pa.Field(isin=OBSERVED)
+    task: pl.String = pa.Field(isin=[*OBSERVED])
     state: pl.Int16 = pa.Field(ge=0)
     state_shown: pl.String
     observation: pl.Int16 = pa.Field(ge=0)
@@ -91,7 +69,7 @@ class Observations(Result):
 class Baselines(Result):
     """Accuracy without reading the input: the best label at each position, and the best label at all positions."""
 
-    task: pl.String = pa.Field(isin=ALL_TASKS)
+    task: pl.String = pa.Field(isin=[*ALL_TASKS])
     name: pl.String = pa.Field(description="the task in words")
     length: pl.Int16 = pa.Field(ge=1)
     constant: pl.Float64 = pa.Field(**SHARE)
@@ -146,7 +124,7 @@ class _Arm(Result):
     """What a row is about."""
 
     run: pl.String
-    task: pl.String = pa.Field(isin=ALL_TASKS)
+    task: pl.String = pa.Field(isin=[*ALL_TASKS])
     arm: pl.String = pa.Field(isin=ARMS)
     depth: pl.Int8 = pa.Field(ge=1, nullable=True, description="layers; null for an LSTM")
 
@@ -186,7 +164,7 @@ class Runs(_Arm):
 class DepthGrid(Result):
     """EXP-DEPTH: accuracy of the models of each task and depth, beside what is published (per cent)."""
 
-    task: pl.String = pa.Field(isin=TASKS)
+    task: pl.String = pa.Field(isin=[*TASKS])
     depth: pl.Int8 = pa.Field(ge=1)
     n: pl.Int16 = pa.Field(ge=1)
     acc_max: pl.Float64 = pa.Field(**SHARE)
@@ -194,7 +172,6 @@ class DepthGrid(Result):
     acc_iqr: pl.Float64 = pa.Field(**SHARE)
     solved: pl.Float64 = pa.Field(description="share of models that solve the task", **SHARE)
     constant: pl.Float64 = pa.Field(**SHARE)
-    seen: pl.Float64 = pa.Field(description="share of test sequences that are training sequences as well", **SHARE)
     published_max: pl.Float64 = pa.Field(ge=0, le=100, nullable=True)
     published_median: pl.Float64 = pa.Field(ge=0, le=100, nullable=True)
 
@@ -207,7 +184,7 @@ class DepthGrid(Result):
 class MinDepth(Result):
     """The first depth at which some model solves a task."""
 
-    task: pl.String = pa.Field(isin=TASKS, unique=True)
+    task: pl.String = pa.Field(isin=[*TASKS], unique=True)
     name: pl.String = pa.Field(description="the task in words")
     threshold: pl.Float64 = pa.Field(**SHARE)
     depth: pl.Int8 = pa.Field(ge=1, nullable=True, description="null: none of those trained")
@@ -220,7 +197,7 @@ class PublishedCells(Result):
     """Figures 3.15 (maximum) and 3.16 (median), per cent."""
 
     figure: pl.String = pa.Field(isin=["3.15", "3.16"])
-    task: pl.String = pa.Field(isin=TASKS)
+    task: pl.String = pa.Field(isin=[*TASKS])
     depth: pl.Int8 = pa.Field(ge=1, le=16)
     value: pl.Float64 = pa.Field(ge=0, le=100, nullable=True)
     legible: pl.Boolean
@@ -263,7 +240,7 @@ class EvalNoise(Result):
 class Stabilisers(Result):
     """EXP-STAB: accuracy by dropout, and of moving averages of weights."""
 
-    task: pl.String = pa.Field(isin=TASKS)
+    task: pl.String = pa.Field(isin=[*TASKS])
     depth: pl.Int8 = pa.Field(ge=1)
     dropout: pl.Float64 = pa.Field(ge=0, lt=1)
     average: pl.Float64 = pa.Field(ge=0, lt=1, description="decay of the moving average; 0: the weights themselves")
@@ -280,7 +257,7 @@ class Stabilisers(Result):
 class Indirect(Result):
     """EXP-INDIR: accuracy where states are seen through a map."""
 
-    task: pl.String = pa.Field(isin=OBSERVED)
+    task: pl.String = pa.Field(isin=[*OBSERVED])
     arm: pl.String = pa.Field(isin=ARMS)
     n: pl.Int16 = pa.Field(ge=1)
     acc_max: pl.Float64 = pa.Field(**SHARE)
@@ -298,7 +275,7 @@ class Indirect(Result):
 class Incomplete(Result):
     """EXP-INCOMP: accuracy by the probability with which a label is shown."""
 
-    task: pl.String = pa.Field(isin=ALL_TASKS)
+    task: pl.String = pa.Field(isin=[*ALL_TASKS])
     arm: pl.String = pa.Field(isin=ARMS)
     revealed: pl.Float64 = pa.Field(gt=0, le=1)
     replica: pl.Int32 = pa.Field(ge=0)
@@ -320,7 +297,13 @@ class _Probed(_Arm):
     learned: pl.Boolean = pa.Field(description="whether the model is right on sequences like those of training")
 
 
-class OodP(_Probed):
+class _Shifted(_Probed):
+    """That on a set with another law or length than in training."""
+
+    seen: pl.Float64 = pa.Field(description="share of sequences that are training ones, or how such begin", **SHARE)
+
+
+class OodP(_Shifted):
     """EXP-OODP: by the probability of a one."""
 
     p1: pl.Float64 = pa.Field(**SHARE)
@@ -331,7 +314,7 @@ class OodP(_Probed):
         unique = ["run", "replica", "p1"]
 
 
-class OodCount(_Probed):
+class OodCount(_Shifted):
     """EXP-OODC: by the exact number of ones."""
 
     ones: pl.Int16 = pa.Field(ge=0)
@@ -342,7 +325,7 @@ class OodCount(_Probed):
         unique = ["run", "replica", "ones"]
 
 
-class LengthGen(_Probed):
+class LengthGen(_Shifted):
     """EXP-LEN: by the length of the test sequences."""
 
     length: pl.Int16 = pa.Field(ge=1)

@@ -24,7 +24,7 @@ from pipeline.kit.verdicts import Gate
 from pipeline.languages import automata
 from pipeline.models.automata import exact, gpt
 from pipeline.store import tables
-from pipeline.studies.automata import comparisons, datasets, inputs, runs
+from pipeline.studies.automata import comparisons, datasets, inputs, names, runs
 from pipeline.studies.automata.analysis import attention, brittleness
 from pipeline.studies.automata.claims import STATEMENTS, depth, robustness, stabilisers, theory
 from pipeline.studies.automata.comparisons import BOTH
@@ -34,7 +34,8 @@ from pipeline.studies.automata.params import Dataset
 from pipeline.studies.automata.theory import counters
 from pipeline.training import core, ensemble, jobs
 from schemas.automata.datasets import SCHEMA
-from schemas.automata.tables import OBSERVED, SCHEMAS, TASKS
+from schemas.automata.tables import SCHEMAS
+from schemas.automata.tasks import OBSERVED, TASKS
 from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW
 from schemas.comparisons import MEASURED
 from schemas.comparisons import NOT_RUN as NOT_RUN_HERE
@@ -74,6 +75,45 @@ def test_splits_follow_their_laws_and_are_validated() -> None:
         tables.validate(wrong, SCHEMA, "made")
     again, _ = datasets.generate(dataset(train=16), "x", 1)
     assert again.filter(split="test").equals(datasets.generate(dataset(), "x", 1)[0].filter(split="test"))
+
+
+def test_no_input_of_a_test_is_one_of_training() -> None:
+    made, _ = datasets.generate(dataset(tasks=["c2", "grid9"], train=40, held=30, lengths=[6, 9], probes=20), "x", 1)
+    for (_,), rows in made.group_by("task"):
+        trained = set(map(tuple, rows.filter(split="train")["tokens"].to_list()))
+        tested = rows.filter(pl.col("split") != "train", pl.col("length") == 6)
+        assert tested.height == 80 and not trained.intersection(map(tuple, tested["tokens"].to_list()))
+    some = made.filter(split="test").head(1)
+    with pytest.raises(SandglassError, match="no input of validation or test is one of training"):
+        tables.validate(pl.concat([made, some.with_columns(split=pl.lit("train"))]), SCHEMA, "made")
+    with pytest.raises(SandglassError, match="c2: next to all inputs of length 6 are among the training sequences"):
+        datasets.generate(dataset(train=2000), "x", 1)
+    tables.validate(datasets.generate(dataset(tasks=["abab1", "abab2"]), "x", 1)[0], SCHEMA, "made")  # one input recurs
+
+
+def test_the_law_without_the_inputs_of_training_is_the_law() -> None:
+    """Where all inputs are as probable, those that are left are so as well."""
+    made, _ = datasets.generate(dataset(length=4, train=10, held=4000), "x", 1)
+    left = made.filter(split="test").group_by("tokens").len()
+    assert left.height == 16 - made.filter(split="train")["tokens"].n_unique()
+    assert scipy_stats.chisquare(left["len"].to_numpy()).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("scale", ["quick", "long", "paper"])
+def test_every_run_is_read_and_compared_with_enough_others(scale: str) -> None:
+    members = load_study("automata", scale).members("runs")
+    trained = {run: entry for run, entry in members.items() if entry.study == "automata" and entry.replicas}
+    compared = {run for each in comparisons.DECLARED for arm in each.arms for run in arm.runs}
+    drawn = [f"automata-d8-dropout{n}" for n in (2, 3)] + [run for run in trained if "-incomplete-" in run]
+    assert not trained.keys() - compared - set(drawn) - names.TINY.keys()
+    # Of the models of C2 with four layers not all learn their task: there are more of them.
+    assert {entry.replicas for run, entry in trained.items() if run in compared} == {6, 9}
+    depths = {
+        arm: next(trained[run].layers for run in runs if run in trained)
+        for arm, runs in names.C2.items()
+        if arm != "lstm" and any(run in trained for run in runs)
+    }
+    assert scale == "quick" or (len(set(depths.values())) == 1 and len(depths) == 5)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +197,7 @@ def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
     for (_,), of in weights.filter(kind="trained").group_by("automaton"):
         layers = int(of.filter(part="layers")["values"].item()[0])
         named = gpt.shapes(gpt.Spec(layers, 1, 1, 1, "sin", 0.0, 1, 1))
-        assert of["part"].to_list() == [*named, "layers", "heads", "length", "accuracy"]
+        assert of["part"].to_list() == [*named, "layers", "heads", "length", "most", "accuracy"]
 
 
 def test_tasks_have_one_order() -> None:

@@ -39,14 +39,14 @@ def test_the_page_answers_what_python_answers(browser: Browser, smoke: Workspace
     browser.open(PAGE)
     browser.wait("return document.querySelector('#explorer-output table')", "the explorer")
     rng = np.random.default_rng(0)
-    for length in (1, 4, 6):
+    for length in (1, 4, 6, 12):  # twice as long as in training
         tokens = rng.integers(0, known.next.shape[1], (1, length))
         answers = asked(browser, name, " ".join(known.symbols[symbol] for symbol in tokens[0]))["answers"]
         logits, _ = gpt.forward(model.spec, model.params, model.table, torch.from_numpy(tokens)[None])
         assert answers["trained"] == logits[0, 0].argmax(-1).tolist()
         assert answers["states"] == answers["exact"] == simulate(known, tokens)[0].tolist()
-        built = exact.prefix_composition(known.next, known.q0, 6)
-        padded = np.concatenate([tokens, np.zeros((1, 6 - length), np.int64)], 1)
+        built = exact.prefix_composition(known.next, known.q0, 12)
+        padded = np.concatenate([tokens, np.zeros((1, 12 - length), np.int64)], 1)
         assert answers["exact"] == built.run(padded)[0][0, :length].tolist()
     assert browser.console() == []
 
@@ -54,5 +54,6 @@ def test_the_page_answers_what_python_answers(browser: Browser, smoke: Workspace
 def test_what_the_page_cannot_read_is_one_line(browser: Browser, smoke: Workspace) -> None:
     browser.open(PAGE)
     assert asked(browser, "grid4", "L X")["text"] == "“X” is not in the alphabet: L R."
-    assert "the models read 6 at most" in asked(browser, "grid4", "L " * 9)["text"]
+    assert "the models read 12 at most" in asked(browser, "grid4", "L " * 13)["text"]
+    assert asked(browser, "grid4", "lLr")["answers"] == asked(browser, "grid4", "L L R")["answers"]
     assert asked(browser, "grid4", "")["text"] == ""

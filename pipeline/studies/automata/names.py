@@ -53,7 +53,7 @@ RUNS = tuple(
         [*(run for arms in (C2, DYCK, POSITIONS) for runs in arms.values() for run in runs), ATTENTION, *TINY]
     )
 )
-DATASETS = ("automata-c2", "automata-shown", "automata-partial")
+DATASETS = ("automata-parity", "automata-shown", "automata-partial")
 THEORY = tuple(f"automata-{name}" for name in ("gadgets", "prefix", "counters", "groups", "cascades", "gridworld"))
 
 MAXIMUM, MEDIAN = "3.15", "3.16"  # published figures

@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from pipeline.params import AveragedRunEntry, DatasetEntry, ExperimentEntry, Positive, Probability, Strict, TheoryEntry
+from schemas.automata.tasks import ALL_TASKS
 
 Length = Annotated[int, Field(ge=2, le=1000, description="symbols of a sequence, T")]
 
 
-TaskName = Literal[
-    "dyck42",
-    "grid4",
-    "grid9",
-    "c2",
-    "c3",
-    "c4",
-    "c5",
-    "c6",
-    "c7",
-    "c8",
-    "c2p2",
-    "c2p3",
-    "d6",
-    "d8",
-    "q8",
-    "a4",
-    "a5",
-    "s4",
-    "s5",
-    "s3",
-    "dyck48-top",
-    "grid9-boundary",
-    "s5-first",
-    "c4-zero",
-    "d8-location",
-    "abab1",
-    "abab2",
-]
+if TYPE_CHECKING:
+    TaskName = str
+else:
+    TaskName = Literal[ALL_TASKS]
 
 
 class Dataset(DatasetEntry):
@@ -128,13 +104,21 @@ class Attention(ExperimentEntry):
     sequences: Annotated[int, Field(ge=2, description="of which two are drawn")]
 
 
+class Depth(ExperimentEntry):
+    """EXP-DEPTH, EXP-INSTAB, EXP-EVALSD."""
+
+    module: Literal["depth"]
+    evaluations: Annotated[int, Field(ge=3, description="test sets on which one model is evaluated (footnote 31)")]
+    sequences: Positive = Field(description="of each of those sets")
+
+
 class Trained(ExperimentEntry):
     """Everything else that reads trained models."""
 
-    module: Literal["depth", "stabilisers", "supervision", "brittleness", "positions", "explorer", "ledger"]
+    module: Literal["stabilisers", "supervision", "brittleness", "positions", "explorer", "ledger"]
 
 
-Experiment = Annotated[Objects | Attention | Trained, Field(discriminator="module")]
+Experiment = Annotated[Objects | Attention | Depth | Trained, Field(discriminator="module")]
 
 
 class Analysis(Strict):

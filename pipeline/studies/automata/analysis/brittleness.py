@@ -15,7 +15,17 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.automata import comparisons
 from pipeline.studies.automata.comparisons import ALONE, BOTH
-from pipeline.studies.automata.measures.arms import Arm, Floats, Sample, arms, compare, frame, learned, sequences
+from pipeline.studies.automata.measures.arms import (
+    Arm,
+    Floats,
+    Sample,
+    arms,
+    compare,
+    frame,
+    learned,
+    seen_share,
+    sequences,
+)
 from pipeline.studies.automata.names import C2, DYCK
 
 SEEN = (1, 1000)  # how often a count must have occurred, m
@@ -59,12 +69,9 @@ def _probed(context: Inputs, arm: Arm, split: str, by: str) -> Iterator[dict[str
     trained = {"trained": int(sequences(context, arm)["length"][0])} if by == "length" else {}
     for (value,), part in frame.group_by(by, maintain_order=True):
         accuracy, _ = arm.accuracy(part)
+        same = {by: value, "sequences": part.height, "seen": seen_share(context, arm, part)}
         for replica, each, solves in zip(arm.replicas, accuracy, learned(context, arm), strict=True):
-            yield (
-                arm.row_keys()
-                | trained
-                | {"replica": replica, by: value, "accuracy": each, "sequences": part.height, "learned": bool(solves)}
-            )
+            yield (arm.row_keys() | trained | same | {"replica": replica, "accuracy": each, "learned": bool(solves)})
 
 
 def _coverage(context: Inputs, known: dict[str, Arm]) -> list[dict[str, Any]]:

@@ -18,21 +18,10 @@ from pipeline.languages.automata import TASKS
 from pipeline.studies.automata import comparisons
 from pipeline.studies.automata.comparisons import SOLVED
 from pipeline.studies.automata.measures import published
-from pipeline.studies.automata.measures.arms import (
-    Arm,
-    Floats,
-    Sample,
-    arms,
-    compare,
-    frame,
-    measured,
-    over_runs,
-    seen_share,
-)
+from pipeline.studies.automata.measures.arms import Arm, Floats, Sample, arms, compare, frame, measured, over_runs
 from pipeline.studies.automata.names import C2_CELL, DEPTHS, MAXIMUM, MEDIAN, shown
 
 CURVES = ("c2", "s5")  # Figure 3.5 b, c
-SAMPLES, SIZE = 10, {"smoke": 8, "quick": 512, "paper": 2048}
 NOISY = (0.99, 0.9999)  # accuracies of a model whose noise of evaluation is compared (chapter, claim 15)
 LIKE = 0.999  # accuracy of the model that is chosen for it: a perfect one has no noise
 
@@ -68,7 +57,6 @@ def _grid(context: Inputs, cells: Cells, lengths: dict[str, int]) -> pl.DataFram
     printed = {
         (row["figure"], row["task"], row["depth"]): row["value"] for row in published.cells().iter_rows(named=True)
     }
-    seen = {sample.arm.run: seen_share(context, sample.arm) for sample in cells.values()}
     rows = [
         {
             "task": task,
@@ -79,11 +67,10 @@ def _grid(context: Inputs, cells: Cells, lengths: dict[str, int]) -> pl.DataFram
             "acc_iqr": float(np.subtract(*np.quantile(values, [0.75, 0.25]))),
             "solved": float((values >= context.settings.solved).mean()),
             "constant": automata.constant_accuracy(task, lengths[task]),
-            "seen": seen[arm.run],
             "published_max": printed.get((MAXIMUM, task, depth)),
             "published_median": printed.get((MEDIAN, task, depth)),
         }
-        for (task, depth), (arm, values) in cells.items()
+        for (task, depth), (_, values) in cells.items()
     ]
     return frame(rows)
 
@@ -126,8 +113,8 @@ def _noise(context: Inputs, known: dict[str, Arm]) -> list[dict[str, Any]]:
     if arm is None:
         return []
     one, rows = int(np.argmin(np.abs(arm.validation - LIKE))), []
-    length, size = int(context.dataset(arm.entry["dataset"])["length"][0]), SIZE[context.scale]
-    for k in range(SAMPLES):
+    length, size = int(context.dataset(arm.entry["dataset"])["length"][0]), context.entry.sequences
+    for k in range(context.entry.evaluations):
         rng = stream(context.seed, context.study, context.experiment, "noise", k)
         tokens, states = automata.sample("c2", length, size, rng)
         right = arm.answers(tokens)[one] == states
@@ -234,6 +221,6 @@ def _spread(context: Inputs, found: Measurements, accuracy: Floats) -> None:
     spread = intervals.jackknife(
         lambda sample: float(np.std(sample, ddof=1)), accuracy, confidence=context.settings.confidence, log=True
     )
-    left = SAMPLES - len(accuracy)
+    left = context.entry.evaluations - len(accuracy)
     why = f"the model's accuracy is not from {low:g} to {high:g}"
     found.put(comparisons.NOISE, spread.within(*comparisons.NOISE.span), left, why)

@@ -18,6 +18,7 @@ KNOWN = (*TASKS, "s3", "abab", "memory3")
 LENGTHS = (16, 40, 100)
 CASCADES = ("memory3", "grid4", "grid9", "abab", "c4", "d6")
 GRID = 4  # states of the gridworld on which Algorithm 1 is shown, as in Figure 3.13
+BEHIND = 4  # positions behind the last boundary
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
@@ -107,11 +108,15 @@ def _levels(name: str) -> Iterator[dict[str, Any]]:
 
 
 def _trace(context: Inputs) -> Iterator[dict[str, Any]]:
-    """Yield Algorithm 1 on a random input of the gridworld."""
+    """Yield Algorithm 1 on a random input of the gridworld that goes on for some moves behind the last boundary, so
+    that what is added there can be seen, as in Figure 3.13."""
     S = GRID - 1
-    moves = stream(context.seed, context.study, context.experiment, "moves").choice([-1, 1], context.entry.shown)
-    trace, states = automata.grid_algorithm(S, moves), automata.grid_states(S, moves[None])[0]
-    final = max(trace.last_min, trace.last_max)
+    rng = stream(context.seed, context.study, context.experiment, "moves")
+    final = last = S + context.entry.shown
+    while final > last - BEHIND:
+        moves = rng.choice([-1, 1], context.entry.shown)
+        trace, states = automata.grid_algorithm(S, moves), automata.grid_states(S, moves[None])[0]
+        final = max(trace.last_min, trace.last_max)
     for t, z in enumerate(trace.z.tolist()):
         inside = t > S
         yield {

@@ -101,8 +101,6 @@ def _compared(
         closed = {}
         if (run := seen(task, "gpt")) in samples:
             base = automata.constant_accuracy(task, lengths[run])
-            if base == 1:  # labels follow from positions: one label for all of them
-                base = automata.majority_accuracy(task, lengths[run])
             closed[run] = Sample(known[run], (accuracy[run] - base) / (1 - base))
         compare(context, found, comparison, closed)
     for comparison in (*SEEN_BEST.values(), *SEEN_LSTM.values(), *AHEAD.values()):

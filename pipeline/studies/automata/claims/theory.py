@@ -28,7 +28,7 @@ LEFT_OUT = {  # sizes of which no bound holds as printed, each with a row of its
     "Lemma 16": "the norm, whose bound is an erratum",
     "Lemma 20": "dimensions of embedding and heads, whose bounds are errata",
     "Theorem 11": "the dimension of heads, whose bound presumes an erratum",
-    "Theorem 12": "the number of heads, whose bound is an erratum",
+    "Theorem 12": "the number of heads, whose bound is an erratum, and the MLP width, of which no constant is printed",
 }
 PRINTED = {  # printed forms that claim 5 names
     "Proposition 2": ".1",

@@ -47,20 +47,24 @@ def lengths(context: Results) -> Figure:
     table = context.table("length_gen")
     if not table.height:
         return empty("Other lengths", "nothing was trained")
-    data, trained = summary(table, "length"), float(table["trained"][0])
+    data = summary(table, "length")
+    trained = {task: float(length) for task, length in table.select("task", "trained").unique().iter_rows()}
     panels = [
-        lines(rows, "length", "length of test inputs", trained, data["label"].unique().to_list()).properties(
-            title=alt.TitleParams(shown(str(task)), fontSize=13)
+        lines(rows, "length", "length of test inputs", trained[task], data["label"].unique().to_list()).properties(
+            title=alt.TitleParams(shown(task), fontSize=13)
         )
-        for (task,), rows in data.group_by("task", maintain_order=True)
+        for task, rows in _by_task(data)
     ]
     chart = alt.vconcat(*panels, spacing=20).resolve_scale(color="shared", strokeDash="shared")
     words = "; ".join(
-        f"{shown(str(task))}: {accuracies_text(rows, 'length', 2 * trained)}"
-        for (task,), rows in data.group_by("task", maintain_order=True)
+        f"{shown(task)}: {accuracies_text(rows, 'length', 2 * trained[task])}" for task, rows in _by_task(data)
     )
     title = alt.TitleParams("Other lengths", subtitle=models(data, table))
     return chart.properties(title=title, description=f"Mean accuracy at twice the training length. {words}."), data
+
+
+def _by_task(data: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    return [(str(task), rows) for (task,), rows in data.group_by("task", maintain_order=True)]
 
 
 def coverage(context: Results) -> Figure:

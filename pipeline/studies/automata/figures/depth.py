@@ -13,21 +13,25 @@ from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
 from pipeline.studies.automata.figures.common import ACCURACY
 from pipeline.studies.automata.names import shown
-from schemas.automata.tables import TASKS
+from schemas.automata.tasks import TASKS
 
 CELL, ROW = 35, 18
+NO_INPUT = 0  # stands for no layers: one label for each position
+NAMES = f"datum.value == {NO_INPUT} ? 'none' : datum.label"
 SHADES = alt.Scale(domain=[0, 25, 50, 75, 100], range=["#EEF4FA", "#C3DAEE", "#7FB2DA", "#2B74B3", "#06264D"])
 
 
 def depth_maximum(context: Results) -> Figure:
-    """Accuracy of the best model of each task and depth, in per cent, and the published maximum of 20 models at
-    length 100 below; a dash is a published cell that is not legible."""
+    """Accuracy of the best model of each task and depth, in per cent; left of it that of the best label at each
+    position, which reads no input; below the published maximum of 20 models at length 100; a dash is a published cell
+    that is not legible."""
     return _figure(context, "acc_max", "3.15", "best model")
 
 
 def depth_median(context: Results) -> Figure:
-    """Median accuracy over the models of each task and depth, in per cent, and the published median of 20 models at
-    length 100 below; a dash is a published cell that is not legible."""
+    """Median accuracy over the models of each task and depth, in per cent; left of it that of the best label at each
+    position, which reads no input; below the published median of 20 models at length 100; a dash is a published cell
+    that is not legible."""
     return _figure(context, "acc_median", "3.16", "median of the models")
 
 
@@ -36,12 +40,19 @@ def _figure(context: Results, column: str, figure: str, what: str) -> Figure:
     if not grid.height:
         return empty(f"Accuracy by depth, {what}", "nothing was trained")
     ours = grid.select("task", "depth", (100 * pl.col(column)).alias("value"), "n").with_columns(where=pl.lit("here"))
+    guessed = grid.select(
+        "task",
+        pl.lit(NO_INPUT, pl.Int8).alias("depth"),
+        (100 * pl.col("constant")).alias("value"),
+        pl.lit(1, pl.Int16).alias("n"),
+        pl.lit("here").alias("where"),
+    ).unique(maintain_order=True)
     printed = (
         context.table("published_cells")
         .filter(figure=figure)
         .select("task", "depth", "value", pl.lit(20, pl.Int16).alias("n"), pl.lit("published").alias("where"))
     )
-    data = pl.concat([ours, printed]).with_columns(
+    data = pl.concat([guessed, ours, printed]).with_columns(
         pl.col("task").map_elements(shown, return_dtype=pl.String).alias("name"),
         pl.when(pl.col("value").is_null())
         .then(pl.lit("–"))
@@ -50,15 +61,18 @@ def _figure(context: Results, column: str, figure: str, what: str) -> Figure:
     )
     counts = sorted(set(ours["n"].to_list()))
     number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    length = context.table("runs")["length"][0]
+    lengths = sorted(
+        set(context.table("runs").filter(pl.col("experiment").is_in(["depth", "brittleness"]))["length"].to_list())
+    )
+    of = " or ".join(map(str, lengths))
     panels = [
-        _panel(data.filter(where="here"), f"Here: {what} of {number}, length {length}"),
+        _panel(data.filter(where="here"), f"Here: {what} of {number}, length {of}"),
         _panel(data.filter(where="published"), f"Published (Figure {figure}): of 20, length 100"),
     ]
     chart = alt.vconcat(*panels, spacing=22).resolve_scale(color="shared")
     words = "; ".join(
         f"{row['name']} at {row['depth']} layers {row['text']}"
-        for row in data.filter(where="here").iter_rows(named=True)
+        for row in data.filter(pl.col("depth") > NO_INPUT, where="here").iter_rows(named=True)
     )
     title = f"Accuracy by depth, {what}"
     return chart.properties(title=title, description=f"{title}. Here, per cent: {words}."), data
@@ -69,7 +83,8 @@ def _panel(data: pl.DataFrame, title: str) -> Any:
     order = [shown(task) for task in TASKS if task in tasks]
     depths = sorted(set(data["depth"].to_list()))
     base = alt.Chart(data).encode(
-        x=alt.X("depth:O", title="layers", axis=alt.Axis(labelAngle=0)), y=alt.Y("name:N", title=None, sort=order)
+        x=alt.X("depth:O", title="layers", axis=alt.Axis(labelAngle=0, labelExpr=NAMES)),
+        y=alt.Y("name:N", title=None, sort=order),
     )
     legend = alt.Legend(orient="bottom", gradientLength=240, values=[0, 25, 50, 75, 100])
     cells = (
@@ -87,8 +102,8 @@ def _panel(data: pl.DataFrame, title: str) -> Any:
 
 
 def training_curves(context: Results) -> Figure:
-    """Accuracy on validation sequences while models of C2 and S5 train: one line for each model. Models of C2 with four
-    layers train for more steps than shallower ones."""
+    """Accuracy on validation sequences, none of which is trained on, while models of C2 and S5 train: one line for each
+    model."""
     curves = context.table("curves").drop_nulls("accuracy")
     if not curves.height:
         return empty("Training curves", "nothing was trained")

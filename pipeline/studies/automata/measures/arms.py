@@ -241,9 +241,10 @@ def measured(context: Inputs, known: dict[str, Arm]) -> tuple[dict[str, tuple[Fl
     return tested, runs_table(known, tested, averaged, {name: int(frame["length"][0]) for name, frame in rows.items()})
 
 
-def seen_share(context: Inputs, arm: Arm) -> float:
-    """Return which share of a run's test sequences is among those that it was trained on."""
+def seen_share(context: Inputs, arm: Arm, frame: pl.DataFrame) -> float:
+    """Return which share of the rows of a dataset is among the sequences that a run was trained on, or how they
+    begin where the rows are shorter."""
     read = sequences(context, arm, "train").head(arm.entry["batch"] * arm.entry["steps"])
-    known = {row.tobytes() for row in matrix(read["tokens"])}
-    tested = matrix(sequences(context, arm)["tokens"])
+    tested = matrix(frame["tokens"])
+    known = {row.tobytes() for row in matrix(read["tokens"])[:, : tested.shape[1]]}
     return float(np.mean([row.tobytes() in known for row in tested]))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.studies.automata.names import MAXIMUM, MEDIAN
-from schemas.automata.tables import TASKS
+from schemas.automata.tasks import TASKS
 
 THRESHOLD = 99.0  # per cent
 

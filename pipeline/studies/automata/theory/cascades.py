@@ -160,6 +160,7 @@ def _three_states(entry: Any) -> Iterator[dict[str, Any]]:
         source=THEOREM_15,
     )
     cases, bad, tokens, depth, failing = [], 0, 0, 0, ""
+    printed: list[tuple[Automaton, exact.Built, np.ndarray]] = []  # the first on which the printed form errs
     known = list(_tables(step))
     for each in known:
         states, built = simulate(each, words), automata.cascade(each)
@@ -171,6 +172,7 @@ def _three_states(entry: Any) -> Iterator[dict[str, Any]]:
         if same.any() and not failing:
             i = int(same.any(1).argmax())
             failing = f"{each.name}, next = {each.next.tolist()}, q_0 = {each.q0}, input {words[i].tolist()}"
+            printed = [(each, exact.cascade_network(built, 2, words.shape[1], previous=False), states)]
     size = f"{len(known)} of the 729 automata of three states and two letters, all inputs of length {words.shape[1]}"
     rows = [
         *verified_all(
@@ -190,6 +192,9 @@ def _three_states(entry: Any) -> Iterator[dict[str, Any]]:
         detail=f"{tokens} wrong tokens; first: {failing}",
         **metadata,
     )
+    for of, network, states in printed:
+        what = f"The network of that wiring, on {of.name}"
+        yield refuted("lem-21.network.printed", what, network, words, states, LEMMA_21, metadata["erratum"])
     yield row(
         "lem-21.corrected",
         "A level that sees them before it, by a head on the position before: token errors",
