@@ -341,6 +341,9 @@ def quantity(
     )
 
 
+STUDENTS_END = "student's end"
+
+
 def lesson(
     course: pl.DataFrame, known: pl.DataFrame, students: pl.DataFrame, labels: list[str], axis: str, title: str
 ) -> Any:
@@ -390,6 +393,7 @@ def lesson(
         )
     )
     ways = students["label"].unique(maintain_order=True).to_list()
+    titled = x.title("accuracy of the teacher's checkpoint")
     same = alt.Chart(pl.DataFrame({"accuracy": [low, 1.0], "final": [low, 1.0]})).mark_line(
         color=charts.GREY, strokeDash=[2, 2], strokeWidth=1.5
     )
@@ -398,8 +402,8 @@ def lesson(
         .transform_filter(chosen)
         .mark_point(filled=True, opacity=0.9)
         .encode(
-            x=x.title("accuracy of the teacher's checkpoint"),
-            y=alt.Y("final:Q", title="student's end", scale=alt.Scale(zero=False)),
+            x=titled,
+            y=alt.Y("final:Q", title=STUDENTS_END, scale=alt.Scale(zero=False)),
             color=alt.Color("label:N", title=None, scale=several(ways), legend=_points(1)),
             shape=alt.Shape("label:N", title=None, scale=alt.Scale(domain=ways), legend=_points(1)),
             size=alt.condition(near, alt.value(200), alt.value(60)),
@@ -421,7 +425,9 @@ def lesson(
     parts = [
         alt.layer(level, curves).properties(width=520, height=110),
         alt.layer(upright, points).properties(width=520, height=130),
-        alt.layer(upright, same.encode(x=x, y="final:Q"), ends, here).properties(width=520, height=160),
+        alt.layer(upright, same.encode(x=titled, y=alt.Y("final:Q", title=STUDENTS_END)), ends, here).properties(
+            width=520, height=160
+        ),
     ]
     best = students.sort("final", descending=True).row(0, named=True)
     return (
