@@ -57,7 +57,7 @@ class SchemeDraws(pa.DataFrameModel):
     """How often a state came with a mask of a set, in one sample of a law of four spins; others are left out."""
 
     law: pl.String = pa.Field(description="id: pairs-J of two coupled pairs, drawn-sigma-draw of random models")
-    family: pl.String = pa.Field(isin=FAMILIES)
+    family: pl.String = pa.Field(isin=FAMILIES, description="of laws: coupled pairs, or random models")
     strength: pl.Float64 = pa.Field(ge=0, description="coupling within pairs; of random models, sigma")
     theta: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float64}, description="couplings of pairs, then fields")
     scheme: pl.String = pa.Field(description="set of masks, each equally likely")

@@ -17,7 +17,7 @@ from pipeline.kit import charts
 REPOSITORY = Path(__file__).parents[2]
 STORE = REPOSITORY / ".dvcstore" / "files" / "md5"
 Published = list[tuple[str, str]]
-LIMIT = 9 * 2**19  # bytes of a study
+LIMIT = 9 * 2**20  # bytes of a study; topic shows whole matrices of a hundred words
 
 
 def _read(path: Path) -> dict:
@@ -65,7 +65,7 @@ def test_large_artifacts_are_kept_back(published: Published) -> None:
 
 
 def test_the_store_is_small(published: Published) -> None:
-    """A study takes at most four megabytes there: tables, claims, theory rows and figures."""
+    """A study takes at most nine megabytes there: tables, claims, theory rows and figures."""
     sizes: dict[str, int] = {}
     for path, md5 in published:
         if not path.startswith("data/reference/") and not _kept_back(path):
