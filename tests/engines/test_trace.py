@@ -241,7 +241,7 @@ def test_what_is_not_here_is_not_checked(built: Workspace) -> None:
 
 
 def test_only_the_chain_is_verified(built: Workspace) -> None:
-    flip(built.path / SVG, 400)
+    flip(built.path / SVG, 40)
     built.edit("pipeline/studies/toy/figures/means.py")
     assert trace(built, "toy:1", "--verify")[0] == 0
     assert trace(built, SVG, "--verify")[0] == 1
@@ -338,7 +338,7 @@ def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
     assert compared[SVG]["state"] == "identical"
 
     nudge(built.path / MEANS, 1.1)
-    flip(built.path / SVG, 900)
+    flip(built.path / SVG, 40)
     status, compared = states()
     assert status == 1
     assert {path for path, each in compared.items() if each["state"] == "different"} == {MEANS, SVG}
