@@ -147,7 +147,7 @@ def test_a_step_at_paper_size_changes_the_weights() -> None:
 
 def test_positions_are_relative_and_models_are_causal() -> None:
     q, k = torch.randn(2, 1, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    cos, sin = decoder.rotation(20, 16, torch.float64, q.device)
+    cos, sin = decoder.rotation(20, 16, torch.float64, q.device, decoder.BASE)
 
     def score(i: int, j: int) -> float:
         return float((decoder.rotated(q, cos[i], sin[i]) * decoder.rotated(k, cos[j], sin[j])).sum())
