@@ -15,7 +15,6 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,13 +56,13 @@ def export(run: str, folder: Path) -> list[str]:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SandglassError(f"{folder} is there already and not empty: name a new folder")
-    with _prepared(run, folder) as (job, params, members):
-        if not members:
-            raise SandglassError(f"{run} trains no model at scale {params.scale}")
-        more = sorted(_pack(job, params, folder / TRAINER) - PROVIDED)
-        told = {"count": len(members), "run": run, "scale": params.scale, "trainer": TRAINER}
-        text = README.format(more="".join(f", {name}" for name in more), **told)
-        (folder / "README.txt").write_text(text, encoding="utf-8")
+    job, params, members = _prepared(run, folder)
+    if not members:
+        raise SandglassError(f"{run} trains no model at scale {params.scale}")
+    more = sorted(_pack(job, params, folder / TRAINER) - PROVIDED)
+    told = {"count": len(members), "run": run, "scale": params.scale, "trainer": TRAINER}
+    text = README.format(more="".join(f", {name}" for name in more), **told)
+    (folder / "README.txt").write_text(text, encoding="utf-8")
     return list(members)
 
 
@@ -77,26 +76,23 @@ def take(run: str, folder: Path) -> list[str]:
     record = _record(folder / bare.RECORD)
     scratch = graph.STATE / "import" / run
     try:
-        with _prepared(run, scratch) as (job, params, members):
-            trained = {
-                member: _weights(member, path, folder / bare.JOBS / member, run) for member, path in members.items()
-            }
-            work = paths.WORK / job.study / job.id
-            shutil.rmtree(work, ignore_errors=True)
-            for member, (training, weights) in trained.items():
-                target = work / member / "job.safetensors"
-                target.parent.mkdir(parents=True)
-                shutil.copyfile(training.path, target)
-                _split(training, weights, target.parent / "chunks", params.device)
-            (work / paths.TRAINED_ON).write_text(json.dumps(record), encoding="utf-8")
+        job, params, members = _prepared(run, scratch)
+        trained = {member: _weights(member, path, folder / bare.JOBS / member, run) for member, path in members.items()}
+        work = paths.WORK / job.study / job.id
+        shutil.rmtree(work, ignore_errors=True)
+        for member, (training, weights) in trained.items():
+            target = work / member / "job.safetensors"
+            target.parent.mkdir(parents=True)
+            shutil.copyfile(training.path, target)
+            _split(training, weights, target.parent / "chunks", params.device)
+        (work / paths.TRAINED_ON).write_text(json.dumps(record), encoding="utf-8")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return list(trained)
 
 
-@contextmanager
-def _prepared(run: str, folder: Path) -> Iterator[tuple[graph.Job, Params, dict[str, Path]]]:
-    """Yield the job of ``run`` and the job files of its members, written to ``folder``/jobs."""
+def _prepared(run: str, folder: Path) -> tuple[graph.Job, Params, dict[str, Path]]:
+    """Return the job of ``run`` and the job files of its members, written to ``folder``/jobs."""
     params = parameters.load(of=run)
     job = runner.find(params, "train", run)
     runner.check_inputs(job, params)
@@ -104,7 +100,7 @@ def _prepared(run: str, folder: Path) -> Iterator[tuple[graph.Job, Params, dict[
     folder.mkdir(parents=True, exist_ok=True)
     context = runner.context(job, params, folder, io.StringIO())
     members = {member: path for member, (path, _) in train.prepared(context, folder / bare.JOBS).items()}
-    yield job, params, members
+    return job, params, members
 
 
 def _pack(job: graph.Job, params: Params, file: Path) -> set[str]:
