@@ -50,7 +50,9 @@ def bound(context: Results) -> Figure:
         )
     )
     # A facet has one set of rows: the ends of the line stand beside the points.
-    ends = pl.DataFrame({"from": [min(span)], "to": [max(span)]}).join(long.select("panel").unique(), how="cross")
+    ends = pl.DataFrame({"from": [min(span)], "to": [max(span)]}).join(
+        long.select("panel").unique(maintain_order=True), how="cross"
+    )
     line = (
         alt.Chart()
         .mark_rule(color=charts.GREY, strokeDash=[4, 3])
@@ -126,7 +128,7 @@ def finite(context: Results) -> Figure:
     rows = context.table("par_finite_sample").filter(family="coupled")
     names = {"bound_nll": "bound, likelihood form", "bound_kl": "bound, divergence form", "tv": "distance"}
     data = (
-        rows.group_by("n", "m")
+        rows.group_by("n", "m", maintain_order=True)
         .agg(*(pl.col(name).mean() for name in names))
         .unpivot(list(names), index=["n", "m"], variable_name="what", value_name="value")
         .with_columns(pl.col("what").replace(names), panel=pl.format("n = {}", "n"))

@@ -190,7 +190,9 @@ def turns(context: Results) -> Figure:
         x, alt.Y("dist_O:Q", title="distance of O, best relabelling", scale=span), detail="instance_id:N"
     )
     ends = (
-        alt.Chart(data.filter("inside").group_by("instance_id").agg(pl.all().sort_by("theta").last()))
+        alt.Chart(
+            data.filter("inside").group_by("instance_id", maintain_order=True).agg(pl.all().sort_by("theta").last())
+        )
         .mark_point(filled=True, size=30, opacity=1, color=charts.BLACK)
         .encode(x, alt.Y("dist_O:Q"))
     )
