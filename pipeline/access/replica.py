@@ -100,7 +100,8 @@ class Replica(nn.Module):
         """
         inputs = self._checked(inputs)
         weights = {name: value[None] for name, value in self.named_parameters()}
-        outputs, recorded = self._module.forward(self.spec, weights, self.table, inputs[None], record=names)
+        forward = getattr(self._inputs(), "forward", self._module.forward)
+        outputs, recorded = forward(self.spec, weights, self.table, inputs[None], record=names)
         return outputs[0], {name: value[0] for name, value in recorded.items()}
 
     def attention_patterns(self, ids: Int[Tensor, "B T"]) -> list[Float[Tensor, "B H T T"]]:
@@ -132,7 +133,9 @@ class Replica(nn.Module):
     @property
     def labels(self) -> list[str]:
         """Return what each output stands for."""
-        return list(self._inputs().labels(self.config["entry"], getattr(self.spec, "outputs", 1)))
+        of_study = getattr(self._inputs(), "outputs", None)
+        count = of_study(self.spec) if of_study else getattr(self.spec, "outputs", 1)
+        return list(self._inputs().labels(self.config["entry"], count))
 
     def _inputs(self) -> Any:
         return importlib.import_module(f"pipeline.studies.{self.config['study']}.inputs")

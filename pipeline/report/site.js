@@ -128,6 +128,7 @@ function addPictureLink(place, view) {
 
 // --- the search: words by their beginnings, spelt British or American, one letter wrong; numbers whole ---
 
+const PAUSE = 250;  // ms without a letter until the query stands in the address
 const SHOWN = 50, TYPO_FROM = 5; // letters of a word that may have one wrong
 const SAME = { positional: "position", encoding: "code", attend: "attention", generalise: "generalize" };
 
@@ -246,12 +247,18 @@ function addSearch(form) {
     boxes.forEach((box) => { box.checked = wanted.verdicts.includes(box.value); });
     show().then(() => form.scrollIntoView()).catch(console.error);
   };
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", () => {
+  const keep = () => {
     const verdicts = boxes.filter((box) => box.checked).map((box) => box.value);
     history.replaceState(null, "", address(query.value, verdicts) || location.pathname);
+  };
+  let pause;
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", () => {
+    clearTimeout(pause);
+    pause = setTimeout(() => { pause = 0; keep(); }, PAUSE);  // not at each letter: browsers refuse more than 200 changes in 30 s
     show().catch(console.error);
   });
+  addEventListener("pagehide", () => { if (pause) keep(); });
   form.hidden = false;
   addEventListener("hashchange", restore);
   addEventListener("pageshow", restore);

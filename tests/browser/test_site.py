@@ -13,7 +13,7 @@ from workspace import Workspace
 
 from schemas.claims import STATES
 
-WEIGHT = 2_000_000  # bytes of a page with all that it loads
+WEIGHT = 2_500_000  # bytes of a page with all that it loads, pictures as they come in sight
 SHOWN = 50  # that the search lists at once (site.js)
 
 

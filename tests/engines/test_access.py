@@ -236,6 +236,18 @@ def _read_by(model: Replica) -> torch.Tensor:
         return model.encode("+" * length, "-" * length)
     if model.config["study"] == "dyck":
         return model.encode("[]", "[[")
+    if model.config["study"] == "verifier":
+        return model.encode("B def", "B NL") if model.config["entry"]["task"] == "cases" else model.encode("([", "()")
+    if model.config["study"] == "selfsup":
+        return model.encode((0.5, 1.0), (1.0, 2.0)) if "pair" in model.config["entry"]["model"] else model.encode(0, 1)
+    if model.config["study"] == "parallel":
+        spins, k = getattr(model.spec, "spins", 0), model.config["entry"].get("k", 0)
+        read = {
+            "ising/pairwise": ("+" * spins, "-" * spins),
+            "ising/transformer": [("_" * k + "+" * (spins - k), start + "+" * (spins - 1)) for start in "+-"],
+            "parallel/translator": [([0, 4], [2, 5, 1]), ([3], [5, 1])],
+        }
+        return model.encode(*read[model.config["entry"]["model"]])
     if hasattr(model.spec, "side"):
         return model.encode(*np.zeros((2, model.spec.side**2), dtype=np.int64))
     if hasattr(model.spec, "length"):

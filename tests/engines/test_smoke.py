@@ -74,7 +74,9 @@ def axis_titles(layer: dict[str, Any], channel: str, above: dict[str, Any]) -> s
     if "layer" in layer:
         return {title for part in layer["layer"] for title in axis_titles(part, channel, encoding)}
     own = encoding.get(channel, {})
-    return {own["title"]} if {"title", "field"} <= {*own} else set()
+    if not {"title", "field"} <= {*own}:
+        return set()
+    return {"\n".join(own["title"]) if isinstance(own["title"], list) else own["title"]}
 
 
 def figures_of(folder: Path) -> list[tuple[str, str]]:

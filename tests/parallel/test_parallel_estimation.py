@@ -15,7 +15,7 @@ from pipeline.studies.parallel.exact import schemes as designs
 from schemas.parallel.tables import SCHEMES
 
 SEED = 20251127
-BLOCKS = load_study("parallel").experiments["parallel-design"].masks
+BLOCKS = load_study("parallel").experiments["parallel-design"].sets
 TRACES = {  # chapter, EXP-1/2: J, columns that are fitted, trace of Gamma for k = 1 to 4
     (0.05, None): (28.2609, 15.3355, 11.4463, 10.1116),
     (0.3, None): (43.7325, 23.4621, 17.8210, 16.3272),

@@ -27,7 +27,7 @@ from schemas.parallel.datasets import SCHEMA, SCHEME_DRAWS
 from schemas.parallel.tables import ALIGNED, ALL, MISALIGNED, PAIRS, SCHEMES, SINGLES
 
 SEED = 20251127
-BLOCKS = load_study("parallel").members("datasets")["parallel-schemes"].masks
+BLOCKS = load_study("parallel").members("datasets")["parallel-schemes"].sets
 
 
 def drawn(**changes: Any) -> SchemeDraws:

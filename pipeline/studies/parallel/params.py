@@ -39,14 +39,22 @@ def _compliant(value: float) -> float:
 
 
 Compliant = Annotated[float, AfterValidator(_compliant)]
+
+
 Sets = Annotated[
     dict[str, list[list[int]]],
     Field(description="sets of masks of four positions, numbered from 1; the masks of a set are equally likely"),
 ]
 
 
+def by_name(masks: dict[str, list[list[int]]]) -> dict[str, list[list[int]]]:
+    """Return sets of masks by their names; keys of parameters have hyphens for spaces, so that ``-S`` sets them."""
+    return {key.replace("-", " "): blocks for key, blocks in masks.items()}
+
+
 def _sets(found: dict[str, list[list[int]]]) -> None:
     """Raise ValueError for a set that does not cover all positions, or without one that claims compare."""
+    found = by_name(found)
     for name, blocks in found.items():
         for block in blocks:
             if not block or len(set(block)) < len(block) or not set(block) <= {1, 2, 3, 4}:
@@ -158,6 +166,11 @@ class SchemeDraws(DatasetEntry):
     sigma: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1, description="of random models")]
     draws: Positive = Field(description="random models of each sigma")
     masks: Sets
+
+    @property
+    def sets(self) -> dict[str, list[list[int]]]:
+        """Return the sets of masks by their names."""
+        return by_name(self.masks)
 
     @model_validator(mode="after")
     def _covers(self) -> Self:
@@ -333,6 +346,11 @@ class DesignExperiment(ExperimentEntry):
     random: Annotated[int, Field(ge=0, description="random models beside, of each sigma")]
     sigma: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1)]
     finite: Finite
+
+    @property
+    def sets(self) -> dict[str, list[list[int]]]:
+        """Return the sets of masks by their names."""
+        return by_name(self.masks)
 
     @model_validator(mode="after")
     def _covers(self) -> Self:

@@ -32,7 +32,7 @@ def generate(entry: SchemeDraws, key: str, seed: int) -> pl.DataFrame:
             half, other, twice = (ising.counts(rng, p, n, 1) for n in (entry.n // 2, entry.n // 2, entry.n))
             seen = {entry.n // 2: half, entry.n: half + other, 2 * entry.n: half + other + twice}
             for scheme, n in arms(entry):
-                masks = schemes.masks(entry.masks[scheme])
+                masks = schemes.masks(entry.sets[scheme])
                 draw = stream(seed, entry.study, key, law_id, repetition, "masks", scheme, n)
                 counts = draw.multinomial(seen[n][0], np.full(len(masks), 1 / len(masks))).T
                 more = {"theta": theta, "scheme": scheme, "n": n, "repetition": repetition}
@@ -42,8 +42,8 @@ def generate(entry: SchemeDraws, key: str, seed: int) -> pl.DataFrame:
 
 def arms(entry: SchemeDraws) -> list[tuple[str, int]]:
     """Return the sets of masks with the number of states that each sees: n, and as many predictions as pairs."""
-    same = [(scheme, entry.n) for scheme in entry.masks]
-    sizes = {scheme: len(blocks[0]) for scheme, blocks in entry.masks.items()}
+    same = [(scheme, entry.n) for scheme in entry.sets]
+    sizes = {scheme: len(blocks[0]) for scheme, blocks in entry.sets.items()}
     return [*same, *((scheme, 2 * entry.n // size) for scheme, size in sizes.items() if size in (1, 4))]
 
 

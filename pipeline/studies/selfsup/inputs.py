@@ -53,6 +53,11 @@ def checked(spec: Any, inputs: Tensor) -> Tensor:
     return inputs
 
 
+def outputs(spec: Any) -> int:
+    """Return how many outputs a model of the shape ``spec`` has: of a table, one a pair of symbols."""
+    return int(spec.symbols) ** 2 if hasattr(spec, "symbols") else 1
+
+
 def labels(entry: dict[str, Any], outputs: int) -> list[str]:
     """Return what each output stands for.
 

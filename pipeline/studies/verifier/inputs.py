@@ -2,35 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import SandglassError
 from pipeline.languages import dyck_strings as language
+from pipeline.languages import test_cases
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def encode(entry: dict[str, Any], *strings: str) -> NDArray[np.int64]:
-    """Return (B, T) what the model of a run reads for strings of brackets; B, which begins a string, may be left out.
+    """Return (B, T) what the model of a run reads for strings of brackets, or for documents of test cases as words
+    between spaces; B, which begins either, may be left out.
 
-    Raises SandglassError for other signs, and for strings of several lengths.
+    Raises SandglassError for other signs, and for several lengths.
 
-    >>> encode({}, "([", "B()").tolist()
+    >>> encode({"task": "strings"}, "([", "B()").tolist()
     [[4, 0, 1], [4, 0, 2]]
+    >>> test_cases.text(encode({"task": "cases"}, "def f ADD NL")[0])
+    'B def f ADD NL'
     """
+    cases = entry["task"] == "cases"
     try:
-        rows = [language.parse(text if text.startswith("B") else f"B{text}") for text in strings]
-        return np.array(rows, np.int64)
-    except ValueError:
+        whole = [text if text.startswith("B") else "B" + " " * cases + text for text in strings]
+        return np.array([test_cases.encode(text) if cases else language.parse(text) for text in whole], np.int64)
+    except (KeyError, ValueError):
         shown = ", ".join(map(repr, strings[:3]))
-        raise SandglassError(f"cannot encode {shown}: expected brackets ()[] of one number, and E at an end") from None
+        expected = "words of test cases between spaces" if cases else "brackets ()[], and E at an end"
+        raise SandglassError(f"cannot encode {shown}: expected {expected}, of one number") from None
+
+
+def checked(spec: Any, ids: Tensor) -> Tensor:
+    """Return ``ids`` (B, T) as a model of the shape ``spec`` reads them. Raises SandglassError if they do not fit."""
+    if ids.ndim != 2 or ids.is_floating_point() or not bool(((ids >= 0) & (ids < spec.symbols)).all()):
+        raise SandglassError(
+            f"expected ids 0 to {spec.symbols - 1} of shape (B, T), got {ids.dtype} of shape {tuple(ids.shape)}"
+        )
+    return ids.long()
+
+
+def outputs(spec: Any) -> int:
+    """Return how many outputs a model of the shape ``spec`` has."""
+    return int(spec.symbols)
 
 
 def labels(entry: dict[str, Any], outputs: int) -> list[str]:
     """Return what each output stands for.
 
-    >>> labels({}, 4)
+    >>> labels({"task": "strings"}, 4)
     ['(', '[', ')', ']']
     """
-    return list(language.SIGNS[:outputs])
+    return list((test_cases.SIGNS if entry["task"] == "cases" else language.SIGNS)[:outputs])

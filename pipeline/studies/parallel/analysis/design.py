@@ -57,7 +57,7 @@ def _drawn(context: Inputs, sigma: float, draw: int) -> Floats:
 
 def _masks(context: Inputs) -> Iterator[dict[str, Any]]:
     """Yield the sets of masks of four spins, and Lemma 4.3.1's, which depend on the state; its labels are observed."""
-    for name, blocks in context.entry.masks.items():
+    for name, blocks in context.entry.sets.items():
         yield from laws.mask_rows(name, designs.N, designs.masks(blocks))
     for state, first in ((0b00, 1 / 2), (0b01, 1 / 3), (0b10, 1 / 4)):
         for observed, weight in enumerate((first, 1 - first)):
@@ -81,7 +81,7 @@ def _designs(context: Inputs) -> Iterator[dict[str, Any]]:
     for inside in context.entry.J_in:
         p, phi = ising.law(designs.two_pairs(inside, context.entry.J_out), 4), ising.statistics(4)
         fisher = estimation.information(p, phi, estimation.uniform(4, 4))
-        for name, blocks in context.entry.masks.items():
+        for name, blocks in context.entry.sets.items():
             scheme = designs.scheme(blocks)
             gamma = np.linalg.inv(estimation.information(p, phi, scheme))
             size = len(ising.positions(4, scheme.masks[0]))
