@@ -27,7 +27,7 @@ def weights(shape: normalised.Spec, replicas: int = 2) -> dict[str, torch.Tensor
 
 def plain(shape: normalised.Spec, p: dict[str, torch.Tensor], ids: torch.Tensor, is_key: torch.Tensor) -> torch.Tensor:
     """Return (N, V): the outputs of all positions, with torch's own LayerNorm, as BERT's classes compute them."""
-    rows = torch.nn.functional.one_hot(ids, shape.symbols).double() + p["embed.type"]
+    rows = torch.nn.functional.one_hot(ids, shape.symbols).double() + p["embed.segment"]
     read = torch.nn.functional.layer_norm(rows, (shape.symbols,), p["embed.gain"], p["embed.bias"], normalised.EPSILON)
     if shape.attention == "uniform":
         scores = torch.zeros(len(ids), len(ids)).double()
@@ -62,7 +62,7 @@ def test_counts_are_enough(attention: str, hidden: bool) -> None:
 def test_one_hot_embeddings_are_not_what_is_read() -> None:
     shape = spec()
     params = {name: torch.from_numpy(value)[None] for name, value in normalised.initial(shape, stream()).items()}
-    params["embed.type"] *= 0
+    params["embed.segment"] *= 0
     read = normalised.embeddings(params)[0]
     off = read[~torch.eye(7, dtype=torch.bool)]
     torch.testing.assert_close(read.diagonal(), torch.full((7,), math.sqrt(6)).double())
@@ -76,7 +76,7 @@ def stream() -> np.random.Generator:
 def test_it_begins_with_the_matrices_of_the_model_of_the_text() -> None:
     ours, text = normalised.initial(spec(), stream()), one_layer.initial(normalised.one_hot(spec()), stream())
     assert all((ours[name] == value).all() for name, value in text.items())
-    assert (ours["embed.gain"] == 1).all() and not ours["embed.bias"].any() and ours["embed.type"].std() > 0.3
+    assert (ours["embed.gain"] == 1).all() and not ours["embed.bias"].any() and ours["embed.segment"].std() > 0.3
 
 
 def test_norms_are_those_of_what_is_trained() -> None:
@@ -116,7 +116,7 @@ def test_the_released_class_computes_the_same() -> None:
     with torch.no_grad():
         embeddings.word_embeddings.weight.copy_(torch.eye(V))
         embeddings.position_embeddings.weight.zero_()
-        embeddings.token_type_embeddings.weight[0] = params["embed.type"][0]
+        embeddings.token_type_embeddings.weight[0] = params["embed.segment"][0]
         embeddings.LayerNorm.weight.copy_(params["embed.gain"][0])
         embeddings.LayerNorm.bias.copy_(params["embed.bias"][0])
         for name, layer in (("K", attention.key), ("Q", attention.query), ("V", attention.value)):

@@ -16,7 +16,7 @@ Names and shapes of trained parameters, without the replica axis (V = symbols, w
 
 ``attn.W_V`` (V, V), ``attn.b_V`` (V,)
 ``attn.W_K``, ``attn.W_Q`` (V, V), ``attn.b_K``, ``attn.b_Q`` (V,)   where ``attention`` is trained
-``embed.type``, ``embed.gain``, ``embed.bias`` (V,)
+``embed.segment``, ``embed.gain``, ``embed.bias`` (V,)
 
 ``forward`` can record what that of ``one_layer`` can: ``norms`` are those of W_K, W_Q and W_V themselves.
 """
@@ -55,7 +55,7 @@ Ensemble = checkpoints.Ensemble[Spec]
 def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of every trained parameter of one model, in the order they are initialised."""
     d = (spec.symbols,)
-    return one_layer.shapes(one_hot(spec)) | {"embed.type": d, "embed.gain": d, "embed.bias": d}
+    return one_layer.shapes(one_hot(spec)) | {"embed.segment": d, "embed.gain": d, "embed.bias": d}
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -65,7 +65,7 @@ def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """
     weights = one_layer.initial(one_hot(spec), rng)
     drawn = rng.normal(0.0, 1.0, spec.symbols) * spec.std_embedding
-    return weights | {"embed.type": drawn, "embed.gain": drawn * 0 + 1, "embed.bias": drawn * 0}
+    return weights | {"embed.segment": drawn, "embed.gain": drawn * 0 + 1, "embed.bias": drawn * 0}
 
 
 def one_hot(spec: Spec) -> one_layer.Spec:
@@ -75,7 +75,7 @@ def one_hot(spec: Spec) -> one_layer.Spec:
 
 def embeddings(params: dict[str, Tensor]) -> Float[Tensor, "R V V"]:
     """Return E, of which column w is what attention reads of id w."""
-    kind = params["embed.type"]
+    kind = params["embed.segment"]
     columns = torch.eye(kind.shape[-1], dtype=kind.dtype, device=kind.device) + kind[..., None]
     centred = columns - columns.mean(-2, keepdim=True)
     normalised = centred / (centred.square().mean(-2, keepdim=True) + EPSILON).sqrt()
