@@ -49,7 +49,9 @@ def _drawn(data: pl.DataFrame, y: str, title: alt.TitleParams, words: str, *belo
         legend=alt.Legend(orient="right", symbolOpacity=1),
     )
     shape = alt.Shape("what:N", title=None, sort=known, scale=alt.Scale(domain=known, range=list(SHAPES[: len(known)])))
-    x = alt.X("alpha:Q", title="alpha, dial of dependence", axis=alt.Axis(values=list(ALPHAS), format="~g"))
+    # An axis's format takes its digits from the distance of ticks, which 0.25 is not a multiple of.
+    axis = alt.Axis(values=list(ALPHAS), labelExpr="format(datum.value, '~g')")
+    x = alt.X("alpha:Q", title="alpha, dial of dependence", axis=axis)
     base = alt.Chart(means).encode(x=x, color=colour)
     top = max(float(means["high"].max() or 0) * 1.02, 1.0)  # type: ignore[arg-type]
     scale = alt.Scale(domain=[0, min(100.0, top) if y.endswith("%") else top], nice=False)
