@@ -75,9 +75,8 @@ def _train(folder: Path, paths: list[Path], device: torch.device) -> None:
         took = time.monotonic() - started
         record["seconds"][member] = round(record["seconds"].get(member, 0.0) + took, 2)
         file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print(
-        f"{len(paths)} of {len(paths)} members are trained; take the folder back: train RUN --import {folder.resolve().name}"
-    )
+    name = folder.resolve().name
+    print(f"{len(paths)} of {len(paths)} members are trained; take the folder back: train RUN --import {name}")
 
 
 def _measure(folder: Path, paths: list[Path], device: torch.device) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import altair as alt
 import numpy as np
 import polars as pl
@@ -68,7 +70,8 @@ def violins(context: Results) -> Figure:
         panels = []
         for place, panel in enumerate(of["panel"].unique(maintain_order=True).to_list()):
             own = of.filter(panel=panel)
-            y = alt.Y("value:Q", title=y_title if place == 0 else None, scale=alt.Scale(domain=[0, top], nice=True))
+            lines = textwrap.wrap(y_title, 24)  # longer than the axis, they would move the title of the panel
+            y = alt.Y("value:Q", title=None if place else lines, scale=alt.Scale(domain=[0, top], nice=True))
             x = alt.X("left:Q", title=None, axis=None, scale=alt.Scale(domain=[-0.5, 2.5]))
             shape = (
                 alt.Chart(own)
@@ -84,7 +87,9 @@ def violins(context: Results) -> Figure:
                 .encode(x="at:Q", y="median:Q")
             )
             panels.append(
-                alt.layer(shape, ticks).properties(width=165, height=170, title=alt.TitleParams(panel, fontSize=13))
+                alt.layer(shape, ticks).properties(
+                    width=165, height=170, title=alt.TitleParams(panel, fontSize=13, frame="group")
+                )
             )
         rows.append(alt.hconcat(*panels, bounds="flush", spacing=55))
     summary = context.table("synmt_attn_summary").filter(T=1, cls=STUTTER)
