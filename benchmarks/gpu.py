@@ -1,4 +1,7 @@
-"""Ten minutes of a GPU, a study: ``python benchmarks/gpu.py pack dyck away``, there ``sh go.sh``, back ``... take dyck away``.
+"""Ten minutes of a GPU, study by study.
+
+``python benchmarks/gpu.py pack dyck away``, there ``sh go.sh``, and back here ``python benchmarks/gpu.py take dyck
+away``.
 
 ``pack`` makes the datasets that the study's runs below need, at the scale of params.yaml (`paper` for what is worth a
 data-centre GPU), and exports each run with its trainer (`python -m pipeline train RUN --export`). ``go.sh`` runs on a
