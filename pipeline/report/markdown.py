@@ -110,6 +110,8 @@ class Text:
                 if word in self._terms:
                     items[-1].attrSet("id", self._terms[word])
                     items[-1].attrSet("class", "word")
+                    for child in parts:
+                        child.meta["own"] = self._terms[word]
 
     def _begin(self, parser: MarkdownIt, tokens: list[Token], index: int, options: Any, env: Any) -> str:
         """Return the start of a heading, below which words are led to anew."""
@@ -117,14 +119,15 @@ class Text:
         opening: str = parser.renderer.renderToken(tokens, index, options, env)  # type: ignore[attr-defined]
         return opening
 
-    def _linked(self, text: str) -> str:
-        """Return a text with its first mention of each explained word in a section as a link to the explanation."""
+    def _linked(self, text: str, own: str) -> str:
+        """Return a text with its first mention of each explained word in a section as a link to the explanation, which
+        for ``own`` is the text itself."""
         if self._term is None:
             return str(escape(text))
         parts, at = [], 0
         for found in self._term.finditer(text):
             anchor = self._terms[found[1].lower()]
-            if anchor in self._said:
+            if anchor in self._said or anchor == own:
                 continue
             self._said.add(anchor)
             parts += [escape(text[at : found.start()]), _TERM.format(anchor, escape(found[0]))]
@@ -133,7 +136,7 @@ class Text:
 
     def _inline(self, tokens: list[Token], index: int, *_: Any) -> str:
         parts = _MARK.split(tokens[index].content)
-        is_quiet = "quiet" in tokens[index].meta
+        meta = tokens[index].meta
         for i, part in enumerate(parts):
             if i % 2:
                 mark = self.marks[int(part)]
@@ -141,7 +144,7 @@ class Text:
                     raise SandglassError(f"{self.where}: {mark.call} must stand in a paragraph of its own")
                 parts[i] = mark.draw([])
             else:
-                parts[i] = escape(part) if is_quiet else self._linked(part)
+                parts[i] = escape(part) if "quiet" in meta else self._linked(part, meta.get("own", ""))
         return "".join(parts)
 
     def _blocks(self, tokens: list[Token], claims: list[list[str]]) -> list[Token]:

@@ -301,9 +301,8 @@ function addFilter(box) {
 function openTarget() {
   const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
-  const folded = [];
+  const folded = [...target.querySelectorAll(":scope > details")];
   for (let box = target.closest("details"); box; box = box.parentElement.closest("details")) folded.push(box);
-  if (!folded.length) folded.push(...target.querySelectorAll(":scope > details"));
   if (folded.every((box) => box.open)) return;
   folded.forEach((box) => { box.open = true; });
   target.scrollIntoView();

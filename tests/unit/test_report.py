@@ -156,7 +156,7 @@ def test_a_long_table_is_folded_and_a_short_one_stands_open() -> None:
 
 def test_a_word_leads_to_its_explanation_where_a_section_first_has_it() -> None:
     words = (
-        "# A\n\n- **stack score**: the share.\n- **other**: like a stack score.\n\n## Stack score\n\n"
+        "# A\n\n- **stack score**: the stack score.\n- **other**: like a stack score.\n\n## Stack score\n\n"
         "One `stack score`, Stack scores and a stack score, [stack score](x).\n\n## B\n\nA stack score."
     )
     html = Text("t").html(words)
