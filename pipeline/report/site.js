@@ -327,8 +327,12 @@ function addExplanations(terms) {
     shown = term;
     box.replaceChildren(...[...text.cloneNode(true).childNodes]);
     box.querySelectorAll("a").forEach((link) => link.replaceWith(...link.childNodes));
+    place();
+  };
+  const place = () => {
+    if (!shown) return;
     box.hidden = false;
-    const at = term.getClientRects()[0], own = box.getBoundingClientRect();
+    const at = shown.getClientRects()[0], own = box.getBoundingClientRect();
     const left = Math.max(8, Math.min(at.left, document.documentElement.clientWidth - own.width - 8));
     const above = at.top - own.height - 6;
     box.style.left = `${left}px`;
@@ -344,7 +348,7 @@ function addExplanations(terms) {
   box.addEventListener("pointerenter", () => clearTimeout(leaving));
   box.addEventListener("pointerleave", leave);
   addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
-  addEventListener("scroll", hide, { passive: true });
+  addEventListener("scroll", place, { passive: true }); // to tab to a word may scroll
 }
 
 document.addEventListener("DOMContentLoaded", () => {
