@@ -233,6 +233,8 @@ function addSearch(form) {
     document.querySelectorAll("[data-verdict]").forEach((chip) => {
       chip.hidden = verdicts.length > 0 && !verdicts.includes(chip.dataset.verdict);
     });
+    // Who asks for a verdict sees the claims that have it; else they are as the reader left them.
+    if (verdicts.length) document.querySelectorAll("details:has([data-verdict])").forEach((box) => { box.open = true; });
     await load("search.js");
     const isAsked = query.value.trim() !== "" || verdicts.length > 0;
     const items = isAsked ? search(sandglass.found, query.value, verdicts) : [];
@@ -299,11 +301,54 @@ function addFilter(box) {
 function openTarget() {
   const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
-  const folded = target.closest("details") ?? target.querySelector(":scope > details");
-  if (folded && !folded.open) {
-    folded.open = true;
-    target.scrollIntoView();
-  }
+  const folded = [...target.querySelectorAll(":scope > details")];
+  for (let box = target.closest("details"); box; box = box.parentElement.closest("details")) folded.push(box);
+  if (folded.every((box) => box.open)) return;
+  folded.forEach((box) => { box.open = true; });
+  target.scrollIntoView();
+}
+
+// --- a word of a study shows its explanation when it is pointed at or tabbed to; without a script its link leads there ---
+
+function addExplanations(terms) {
+  if (!terms.length) return;
+  const box = document.createElement("div");
+  box.id = "explanation";
+  box.hidden = true;
+  box.setAttribute("aria-hidden", "true"); // read out by aria-describedby of the word
+  document.body.append(box);
+  let shown = null, leaving;
+  const hide = () => { box.hidden = true; shown = null; };
+  const leave = () => { leaving = setTimeout(hide, 150); }; // time to move onto the explanation
+  const show = (term) => {
+    clearTimeout(leaving);
+    const text = document.getElementById(term.hash.slice(1));
+    if (!text || shown === term) return;
+    shown = term;
+    box.replaceChildren(...[...text.cloneNode(true).childNodes]);
+    box.querySelectorAll("a").forEach((link) => link.replaceWith(...link.childNodes));
+    place();
+  };
+  const place = () => {
+    if (!shown) return;
+    box.hidden = false;
+    const at = shown.getClientRects()[0], own = box.getBoundingClientRect();
+    const left = Math.max(8, Math.min(at.left, document.documentElement.clientWidth - own.width - 8));
+    const above = at.top - own.height - 6;
+    box.style.left = `${left}px`;
+    box.style.top = `${above > 8 ? above : at.bottom + 6}px`;
+  };
+  terms.forEach((term) => {
+    term.addEventListener("pointerenter", () => show(term));
+    term.addEventListener("pointerleave", leave);
+    term.addEventListener("focus", () => show(term));
+    term.addEventListener("blur", hide);
+    term.addEventListener("click", (event) => { if (event.pointerType === "touch") event.preventDefault(); });
+  });
+  box.addEventListener("pointerenter", () => clearTimeout(leaving));
+  box.addEventListener("pointerleave", leave);
+  addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+  addEventListener("scroll", place, { passive: true }); // to tab to a word may scroll
 }
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -315,6 +360,10 @@ document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll("form#search").forEach(addSearch);
   document.querySelectorAll("[data-filters]").forEach(addFilter);
   document.querySelectorAll(".toc details").forEach(foldContents);
+  addExplanations([...document.querySelectorAll("a.term")]);
+  addEventListener("click", (event) => { // to where one is already: no change of the address
+    if (event.target.closest?.('a[href^="#"]')?.hash === location.hash) openTarget();
+  });
   // Not before somebody points at it or tabs to it: who only reads loads neither Vega nor the data of the charts.
   document.querySelectorAll("[data-chart]").forEach((box) => {
     let view;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
@@ -20,10 +21,10 @@ from pipeline.params.scales import resolve
 from pipeline.report import figures, index, wording
 from pipeline.report.catalogue import Artifact
 from pipeline.report.findings import FINDING, NOT_MEASURED, WORDS
-from pipeline.report.markdown import Mark, Text
+from pipeline.report.markdown import EVIDENCE, Mark, Text
 from pipeline.report.results import Row, Study
 from pipeline.report.shared import Site
-from schemas.claims import FAILS, HOLDS
+from schemas.claims import CONTRADICTED, FAILS, HOLDS, IN_PART
 
 DEFAULT = Path(__file__).parent / "study.md.j2"
 INDEX = "Every item of the study: what it is, where its result lies, and the code that makes it."
@@ -57,7 +58,7 @@ class StudyText:
         taken = {f"claim-{claim}" for claim in self.study.lines} | {"main", "top"}
         taken |= {f"figure-{name}" for name in self.study.figures}
         taken |= {f"theory-{check}" for check in self.study.theory}
-        return self.text.html(words + self._rest(), taken)
+        return self.text.html(words + self._rest(words), taken)
 
     def finding(self, block: str = FINDING) -> Markup:
         """Return what the study found in short, as HTML: a block of its text; empty if it has none."""
@@ -78,18 +79,19 @@ class StudyText:
             line = f" line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
             raise SandglassError(f"{self.text.where}:{line} {error}") from None
 
-    def _rest(self) -> str:
-        """Return what closes the page of every study: figures, claims and theory checks that the text does not show, so
-        that nothing is lost; errata; the index."""
+    def _rest(self, words: str) -> str:
+        """Return what closes the page of every study, as evidence: figures, claims and theory checks that ``words`` do
+        not show, so that nothing is lost; errata; the index."""
         left = [self.figure(name) for name in self._missing("figure", self.study.figures)]
         left += [self.claims(claim) for claim in self._missing("claim", self.study.lines)]
         left += [self.theory(check) for check in self._missing("theory", self.study.theory)]
-        closing = ["## Also measured", *left] if left else []
+        closing = ["### Also measured", *left] if left else []
         if self.study.errata:
-            closing += ["## Errata", self._errata()]
+            closing += ["### Errata", self._errata()]
         if items := index.load(self.study.id, self.site.params, self.site.artifacts):
-            closing += ["## Index", INDEX, self._index(items)]
-        return "\n\n".join(["", *closing])
+            closing += ["### Index", INDEX, self._index(items)]
+        heading = [] if not closing or re.search(rf"^## {EVIDENCE}$", words, re.MULTILINE) else [f"## {EVIDENCE}"]
+        return "\n\n".join(["", *heading, *closing])
 
     def _errata(self) -> str:
         """Return the study's errata as a table: what each says, what follows, and where the evidence is."""
@@ -138,17 +140,19 @@ class StudyText:
     # --- what a text may call ---------------------------------------------------------------------
 
     def figure(self, name: str) -> str:
-        """Show a figure with caption, downloads, md5 and the command that rebuilds it."""
+        """Show a figure with caption, downloads, md5 and the command that rebuilds it; where the page has it already, a
+        link to it."""
         _known("figure", name, self.study.figures)
         artifact = self.site.figure(self.study.id, name)
-        first = self._first("figure", name)
+        if not self._first("figure", name):
+            again = Markup(self.blocks.again(name))
+            return self._block(f'figure("{name}")', lambda _: again)
         if self.site.lacks(artifact):
-            anchor = f"figure-{name}" if first else ""
-            return self._absent(f'figure("{name}")', f"Figure {name}", [artifact], anchor)
+            return self._absent(f'figure("{name}")', f"Figure {name}", [artifact], f"figure-{name}")
         shown = figures.load(self.study, name, self.site.source_of(artifact))
 
         def draw(claims: list[str]) -> Markup:
-            return Markup(self.blocks.figure(shown, artifact, shown.alt(claims), first))
+            return Markup(self.blocks.figure(shown, artifact, shown.alt(claims)))
 
         return self._block(f'figure("{name}")', draw)
 
@@ -166,6 +170,15 @@ class StudyText:
             Markup(self.blocks.claim(self.study, of, name, name in anchors)) for name, of in by_name.items()
         )
         return self._block(f"claims{names}", lambda _: drawn, names)
+
+    def judged(self, *names: str) -> str:
+        """Show, in a line of its own, how claims stand that a finding rests on, each with a link to its gates."""
+        if self._lacks_claims():
+            return self._block(f"judged{names}", lambda _: Markup(self.blocks.not_here()))
+        for name in names:
+            _known("claim", name, self.study.lines)
+        drawn = Markup(self.blocks.judged(self.study, names))
+        return self._block(f"judged{names}", lambda _: drawn, names)
 
     def verdict(self, claim: str) -> str:
         """Show the verdict of a whole claim."""
@@ -221,6 +234,16 @@ class StudyText:
         if row is None or row["verdict"] in UNTESTED:
             return untested or open or NOT_TOLD
         return {HOLDS: holds, FAILS: fails}.get(row["verdict"], open or UNDECIDED_HERE)
+
+    def stands(self, claim: str, holds: str, fails: str, open: str) -> str:
+        """Show the phrase that a whole claim's verdict chooses: ``fails`` also where a part of it is contradicted.
+
+        Raises SandglassError for an unknown claim.
+        """
+        if self._lacks_claims():
+            return NOT_TOLD
+        _known("claim", claim, self.study.lines)
+        return {HOLDS: holds, CONTRADICTED: fails, IN_PART: fails}.get(self.study.lines[claim].verdict, open)
 
     def _gate_row(self, claim: str, gate: str) -> Row | None:
         """Return the row of a gate, None where this scale has none of that name, or where claims are not here."""
@@ -310,13 +333,16 @@ class StudyText:
         return self._inline(f'artifact("{path}")', Markup(self.blocks.to(place, text)))
 
     def embed(self, name: str, *tables: str) -> str:
-        """Show ``<name>.html`` of the study's folder, which reads the rows of ``tables`` in the script
+        """Show ``<name>.html`` of the study's folder, which reads the rows of ``tables`` (if it has any) in the script
         ``<name>-data``: of the first all, of others those that fit it."""
         path = self.path.parent / f"{name}.html"
         if not path.is_file():
             raise SandglassError(f"there is no {path}")
         for table in tables:
             _known("table", table, self.study.tables)
+        if not tables:
+            picture = Markup(path.read_text(encoding="utf-8"))
+            return self._block(f'embed("{name}")', lambda _: picture)
         made = {table: self.site.tables(self.study.id, table) for table in tables}
         needed = [artifact for artifacts in made.values() for artifact in artifacts]
         if any(self.site.lacks(artifact) for artifact in needed):
@@ -365,6 +391,7 @@ def _short(value: Any) -> Any:
 FUNCTIONS = (
     "figure",
     "claims",
+    "judged",
     "verdict",
     "value",
     "percent",
@@ -373,6 +400,7 @@ FUNCTIONS = (
     "interval",
     "number",
     "says",
+    "stands",
     "table",
     "theory",
     "param",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from markdown_it import MarkdownIt
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from schemas.claims import CEILING, FAILS, FLOOR, HOLDS, INSIDE, OUTSIDE
 
@@ -18,6 +18,7 @@ _COUNTS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 COMPARED = (INSIDE, OUTSIDE)  # where a published value lies
 DECIDED = (HOLDS, FAILS)  # the reason of such a verdict names the bar
 
+_ARXIV = re.compile(r"arXiv:(\d{4}\.\d{5})")
 _IDS = re.compile(r"^[A-Z]+-[A-Z0-9]+(?:, [A-Z0-9-]+)*: ")  # such as "DYCK-TH2, TH3: "
 _SOURCE = re.compile(r" \((?:[^()]|\([^()]*\))*\)\.?$")
 
@@ -110,6 +111,16 @@ def prose(text: str) -> Markup:
 def first_paragraph(text: str) -> str:
     """Return the first paragraph of a docstring in one line."""
     return " ".join(text.split("\n\n")[0].split())
+
+
+def cited(source: str) -> Markup:
+    """Return a reference with its number on arXiv as a link.
+
+    >>> cited("Li 2023, arXiv:2303.04245 (v2)")
+    Markup('Li 2023, <a href="https://arxiv.org/abs/2303.04245">arXiv:2303.04245</a> (v2)')
+    """
+    link = r'<a href="https://arxiv.org/abs/\1">arXiv:\1</a>'
+    return Markup(_ARXIV.sub(link, str(escape(source))))
 
 
 def statement(doc: str) -> str:

@@ -38,8 +38,13 @@ class Browser:
             lambda _: self.js(code), f"waited for {what}"
         )
 
+    def unfold(self) -> None:
+        """Open all that is folded, as a reader may who wants to see everything."""
+        self.js("document.querySelectorAll('details').forEach((box) => { box.open = true; })")
+
     def draw(self) -> int:
-        """Point at every chart of the page until it is drawn; how many there are."""
+        """Unfold the page, and point at every chart of it until it is drawn; how many there are."""
+        self.unfold()
         count: int = self.js("return document.querySelectorAll('[data-chart]').length")
         for i in range(count):
             chart = f"document.querySelectorAll('[data-chart]')[{i}]"
@@ -48,7 +53,8 @@ class Browser:
         return count
 
     def read(self) -> None:
-        """Scroll through the page until every image has arrived."""
+        """Unfold the page, and scroll through it until every image has arrived."""
+        self.unfold()
         count: int = self.js("return document.images.length")
         for i in range(count):
             self.js(f"document.images[{i}].scrollIntoView()")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,8 @@ from workspace import Workspace
 from schemas.claims import STATES
 
 WEIGHT = 2_500_000  # bytes of a page with all that it loads, pictures as they come in sight
+PAPER = re.compile(r"https://arxiv\.org/abs/\d{4}\.\d{5}")
+WORDS, SCREENS = 3_000, 15  # that a page opens with; of a screen of 900 pixels
 SHOWN = 50  # that the search lists at once (site.js)
 
 
@@ -54,6 +57,8 @@ def test_every_link_arrives(smoke: Workspace) -> None:
         assert len(page.ids) == len(set(page.ids)), f"{file}: an id twice"
         for link in page.links:
             target = urlsplit(link)
+            if PAPER.fullmatch(link):  # all that leads elsewhere; no page needs it
+                continue
             assert not target.scheme and not target.netloc, f"{file}: {link} leads elsewhere"
             where = (file.parent / unquote(target.path)).resolve() if target.path else file
             assert where.is_file() and where.is_relative_to(site.resolve()), f"{file}: {link}"
@@ -173,6 +178,57 @@ def test_dark_and_light(browser: Browser) -> None:
     assert button.get_attribute("aria-label") == "Switch to dark colours"
     button.click()
     assert _background(browser) == dark
+
+
+def test_a_page_opens_short(browser: Browser) -> None:
+    own = [page for page in pages(browser.site) if page.startswith("study/")]
+    for page in (*own, "index.html", "errata.html"):
+        browser.open(page)
+        words = browser.js("return document.querySelector('main').innerText.split(/\\s+/).length")
+        height = browser.js("return document.documentElement.scrollHeight")
+        assert height <= SCREENS * 900, page
+        assert words <= WORDS or page == "errata.html", page  # that one is a list of titles
+
+
+def test_what_is_folded_opens_where_a_link_leads_into_it(browser: Browser) -> None:
+    page = study(browser.site)
+    claims = [anchor for anchor in Page(browser.site / page).ids if anchor.startswith("claim-")]
+    sight = "const e = document.getElementById(arguments[0]), r = e.getBoundingClientRect(); "
+    sight += "return e.checkVisibility({contentVisibilityAuto: true}) && r.top >= 0 && r.top < innerHeight"
+    browser.open(page)
+    assert not any(browser.js(sight, claim) for claim in claims)
+    for claim in (claims[0], claims[-1]):
+        browser.open("theory.html")
+        browser.js(f"location.href = '{page}#{claim}'")
+        browser.wait(
+            f"if (!document.getElementById('{claim}')) return false; " + sight.replace("arguments[0]", f"'{claim}'"),
+            claim,
+        )
+    browser.open(page)  # from a finding to its claim
+    link = browser.js("return document.querySelector('.judged a').getAttribute('href')")
+    browser.js("document.querySelector('.judged a').click()")
+    browser.wait(f"return document.querySelector('{link}').closest('details').open", link)
+
+
+def test_a_word_is_explained_by_mouse_and_by_keyboard(browser: Browser) -> None:
+    page = study(browser.site)
+    browser.open(page)
+    height = browser.js("return document.documentElement.scrollHeight")
+    box = "const box = document.getElementById('explanation'); "
+    for begin, end in (("focus", "blur"), ("pointerenter", "keydown")):
+        said = browser.js(
+            "const term = document.querySelector('a.term'); term.scrollIntoView({block: 'center'});"
+            f"term.dispatchEvent(new Event('{begin}')); return document.querySelector(term.hash).textContent.trim()"
+        )
+        browser.wait(f"{box}return !box.hidden", begin)
+        shown, left, right = browser.js(
+            f"{box}const r = box.getBoundingClientRect(); return [box.textContent.trim(), r.left, r.right]"
+        )
+        assert shown == said != "" and 0 <= left < right <= 1280
+        assert browser.js("return document.documentElement.scrollHeight") == height  # nothing moves
+        target = "document.querySelector('a.term')" if end == "blur" else "window"
+        browser.js(f"{target}.dispatchEvent(new KeyboardEvent('{end}', {{key: 'Escape'}}))")
+        browser.wait(f"{box}return box.hidden", end)
 
 
 def test_tables_sort(browser: Browser) -> None:

@@ -15,14 +15,16 @@ from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[2]
 STUDIES = list(YAML(typ="safe").load((ROOT / "params.yaml").read_text(encoding="utf-8"))["studies"])
-FIRST, LAST = "What this reproduction found", "Where this reproduction differs from the text"
-COMPUTED = re.compile(r"\{\{ *(?:says|number|value|verdict|figure|claims|table)\(")
+FOUND, DIFFERS = "What this reproduction found", "Where this reproduction differs from the text"
+FINDINGS = (3, 5)  # of a page: at least, at most
+GROWN = 6  # figures; a page with fewer is one of a study that is begun
+COMPUTED = re.compile(r"\{\{ *(?:says|stands|number|value|percent)\(")
 
 # Names that have a number: figures, sections, equations, models, probes, claims, years; what is code, and addresses.
 NAMES = re.compile(
     r"(Figures?|Table|[Ss]ections?|[Ee]qs?\.|Theorems?|Corollary|Lemmas?|Propositions?|Definitions?|Examples?|Algorithm"
-    r"|appendix|[Cc]hapter|footnote|[Cc]laims?|embedding|panels?|layer|et al\.|Li|Zou|Liu)"
-    r" *\(?[A-Z]?\.?[0-9][0-9.]*\)?(( to| and|,) \(?[0-9.]+\)?)*|\b[A-Z]+[0-9]+\b|`[^`]*`|\]\([^)]*\)"
+    r"|appendix|[Cc]hapter|footnote|[Cc]laims?|embedding|panels?|layer|et al\.|Li|Zou|Liu|Risteski)"
+    r" *\(?[A-Z]?\.?[0-9][0-9.]*\)?(( to| and|,) \(?[0-9.]+\)?)*|\b[A-Z]+[0-9]+\b|`[^`]*`|\$[^$]*\$|\]\([^)]*\)"
 )
 NUMBER = re.compile(
     r"[\d½]|\b(twice|half|halve[sd]?|double|times|one of|two|three|four|five|six|seven|eight|nine|ten|sixteen|quarter"
@@ -53,7 +55,7 @@ def sentences(text: str) -> list[str]:
 
 def typed(text: str) -> set[str]:
     """The sentences that name a number or a comparison in words of their own."""
-    own = [sentence for sentence in sentences(text) if sentence not in (f"## {FIRST}", f"## {LAST}")]
+    own = [sentence for sentence in sentences(text) if sentence not in (f"## {FOUND}", f"## {DIFFERS}")]
     plain = {sentence: NAMES.sub("", sentence) for sentence in own}
     return {each for each, words in plain.items() if NUMBER.search(words) or COMPARISON.search(words)}
 
@@ -92,8 +94,21 @@ def test_what_is_computed_or_named_is_let_through() -> None:
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_a_page_begins_with_what_was_found_and_ends_with_what_differs(study: str) -> None:
+def test_a_page_tells_its_findings_between_the_world_and_what_differs(study: str) -> None:
     parts = re.split(r"^## (.*)\n", page(study), flags=re.MULTILINE)
-    headings, texts = parts[1::2], parts[2::2]
-    assert headings[0] == FIRST and COMPUTED.search(texts[0])
-    assert headings[-1] == LAST and "\n|---|" in texts[-1]
+    headings, texts = parts[1::2], dict(zip(parts[1::2], parts[2::2], strict=True))
+    question, world, *rest = headings
+    assert question == "The question" and world.startswith("The world: ") and rest == [FOUND, DIFFERS, "Evidence"]
+    words = re.findall(r"^- \*\*[^*]+\*\*: ", texts[world], re.MULTILINE)
+    is_grown = page(study).count("{{ figure(") >= GROWN
+    if is_grown:  # what the source is, one drawn example, and the words
+        assert "](https://arxiv.org/abs/" in texts[question] and re.search(r"\{\{ (embed|figure)\(", texts[question])
+    assert len(words) >= (5 if is_grown else 1)
+    assert "\n|---|" in texts[DIFFERS]
+    short, *findings = re.split(r"^### .*\n", texts[FOUND], flags=re.MULTILINE)
+    assert COMPUTED.search(short)
+    findings = [each for each in findings if "judged(" in each]
+    assert (FINDINGS[0] if is_grown else 1) <= len(findings) <= FINDINGS[1]
+    for each in findings:
+        assert each.count("{{ judged(") == each.count("{{ figure(") == 1, each
+        assert each.index("judged(") < each.index("figure("), each

@@ -28,8 +28,9 @@ from pipeline.references.standing import Line
 from pipeline.report import cards, catalogue, curves, figures, results, site, sources, wording
 from pipeline.report.contents import Heading, headings
 from pipeline.report.files import Files, identity, read_table
+from pipeline.report.formula import mathml
 from pipeline.report.lineage import Lineage
-from pipeline.report.markdown import Mark, Text
+from pipeline.report.markdown import ROWS, Mark, Text
 from pipeline.report.study import StudyText
 from pipeline.store import tables
 from schemas.claims import FAILS, HOLDS, NOT_RUN, UNDECIDED, Claims
@@ -133,6 +134,52 @@ def test_a_table_scrolls_in_a_box_that_the_keyboard_reaches() -> None:
     assert html.count("<div") == html.count("</div>") == 1
 
 
+def test_sections_of_the_evidence_are_folded_and_nothing_else_is() -> None:
+    html = Text("t").html(
+        "## One\n\n### A\n\na\n\n## Evidence\n\nAll.\n\n### B\n\nb\n\n#### C\n\nc\n\n### D\n\nd\n\n## Last\n\nl"
+    )
+    folded = re.findall(r'<details class="wide section"><summary>(.*?)</details>', html, re.DOTALL)
+    assert [re.sub(r"<[^>]*>|\s+", " ", each).split() for each in folded] == [["B", "b", "C", "c"], ["D", "d"]]
+    assert [heading.id for heading in headings(html)] == ["one", "a", "evidence", "b", "d", "last"]
+
+
+def test_a_long_table_is_folded_and_a_short_one_stands_open() -> None:
+    def table(rows: int) -> str:
+        return "## Where\n\n|a|\n|-|\n" + "|b|\n" * rows
+
+    assert "<details" not in Text("t").html(table(ROWS))
+    html = Text("t").html(table(ROWS + 1) + "\nafter")
+    assert re.search(
+        r"<details[^>]*><summary>All 8 rows: Where</summary>\s*<div.*</div>\s*</details>\s*<p>after", html, re.DOTALL
+    )
+
+
+def test_a_word_leads_to_its_explanation_where_a_section_first_has_it() -> None:
+    words = (
+        "# A\n\n- **stack score**: the stack score.\n- **other**: like a stack score.\n\n## Stack score\n\n"
+        "One `stack score`, Stack scores and a stack score, [stack score](x).\n\n## B\n\nA stack score."
+    )
+    html = Text("t").html(words)
+    links = re.findall(r'<a class="term" href="#(.*?)" aria-describedby="(.*?)">(.*?)</a>', html)
+    assert links == [
+        ("word-stack-score", "word-stack-score", said) for said in ("stack score", "Stack scores", "stack score")
+    ]
+    assert '<li id="word-stack-score" class="word">' in html and html.count('id="word-') == 2
+    assert 'class="term"' not in Text("t").html("A stack score.")
+
+
+def test_formulas_are_mathml() -> None:
+    html = Text("t").html(r"It is $\frac{1}{2} x_i^{k-1} \le \exp(-\tau)$ and $\text{if <b>}$.")
+    assert "<mfrac><mrow><mn>1</mn></mrow><mrow><mn>2</mn></mrow></mfrac>" in html
+    assert "<msubsup><mi>x</mi><mi>i</mi><mrow><mi>k</mi><mo>−</mo><mn>1</mn></mrow></msubsup><mo>≤</mo>" in html
+    assert (
+        "<mi>exp</mi><mo>&#x2061;</mo><mo>(</mo><mo>−</mo><mi>τ</mi>" in html and "<mtext>if &lt;b&gt;</mtext>" in html
+    )
+    for wrong, said in ((r"\nix", r"\nix is not known"), ("x_{i", "a brace is missing"), ("x}", "a brace is missing")):
+        with pytest.raises(SandglassError, match=re.escape(said)):
+            mathml(wrong)
+
+
 # What a study's text may ask for
 
 
@@ -158,7 +205,9 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
     figure, table = {"fig": "s-one", "other": "s-two"}, {"t": ["s-one", "s-two"]}
     study = results.Study("s", "Title", "Source", figure, table, rows, verdict, {"check": []}, [], [])
     blocks = SimpleNamespace(
-        figure=lambda figure, artifact, alt, first: f"<figure>{figure.name}: {escape(alt)}</figure>",
+        figure=lambda figure, artifact, alt: f"<figure>{figure.name}: {escape(alt)}</figure>",
+        again=lambda name: f"<p>{name} again</p>",
+        judged=lambda study, names: f"<p>{', '.join(f'{n} {study.lines[n].verdict}' for n in names)}</p>",
         claim=lambda study, rows, name, anchored: f"<table>{','.join(row['gate'] for row in rows)}</table>",
         theory=lambda artifact, rows, first, fold: "<table>theory</table>",
         table=lambda name, artifacts, shown, height: (
@@ -222,11 +271,23 @@ def test_a_text_of_a_study(ask: Callable[[str], str]) -> None:
     assert 'title="params.yaml: scale"' in html
     assert "<figure>fig: Told. Verdicts: claim 1 holds; claim 2 contradicted in part.</figure>" in html
     assert "<table>a,b,c</table>" in html and "<table>t y 2/6 of 2</table>" in html
-    rest = html[html.index("Also measured") :]
+    rest = html[html.index('<h2 id="evidence">Evidence</h2>') :]
+    assert '<details class="wide section"><summary><h3 id="also-measured">Also measured</h3>' in rest
     assert "<figure>other: Told. Verdicts: claim 1 holds.</figure>" in rest  # shown beside claim 1
     assert "<table>mean</table>" in rest and "theory" in rest
     assert "<figure>fig" not in rest and "a,b,c" not in rest
-    assert [heading.text for heading in headings(html)] == ["One holds", "Also measured"]
+    assert [heading.text for heading in headings(html)] == ["One holds", "Evidence", "Also measured"]
+
+
+def test_a_figure_that_the_page_has_is_led_to_the_second_time(ask: Callable[[str], str]) -> None:
+    html = ask("## One\n\n{{ figure('fig') }}\n\n## Two\n\n{{ figure('fig') }}\n\n{{ judged('1', '2') }}")
+    assert html.count("<figure>fig") == 1 and html.index("<figure>fig") < html.index("<p>fig again</p>")
+    assert "<p>1 holds, 2 contradicted in part</p>" in html
+
+
+@pytest.mark.parametrize(("claim", "phrase"), [("1", "is"), ("2", "is not")])
+def test_a_sentence_follows_the_verdict_of_a_whole_claim(ask: Callable[[str], str], claim: str, phrase: str) -> None:
+    assert f"<p>It {phrase}.</p>" in ask(f"It {{{{ stands('{claim}', 'is', 'is not', 'may be') }}}}.")
 
 
 @pytest.mark.parametrize(
