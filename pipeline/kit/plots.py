@@ -204,6 +204,10 @@ class Kinds:
         """Return the channels of points: colour, shape where kinds differ in it, and no filling but where the column
         ``hollow`` is true."""
         legend = self._legend(symbolSize=70)
+        if not self._differ(0):  # beside marks that differ in colours, which would share this scale
+            ink = next(iter(self.looks.values())).colour
+            shape = self._legend(symbolFillColor=ink, symbolStrokeColor=ink, symbolStrokeWidth=1.6)
+            return {"color": alt.value(ink), "fill": _filled(ink, hollow), "shape": self._channel(alt.Shape, 2, shape)}
         found = {"color": self._channel(alt.Color, 0, legend), "fill": self._channel(alt.Fill, 3, legend)}
         if hollow:
             found["fill"].condition = {"test": f"datum['{hollow}'] === false", "value": "white"}
@@ -370,7 +374,12 @@ def cells(
         else [low + (high - low) * i / (len(colours) - 1) for i in range(len(colours))]
     )
     upright = legend in ("left", "right")
-    ticks = alt.Legend(orient=legend, gradientLength=140 if upright else 240, values=_quarters(low, high), format="~g")
+    ticks = alt.Legend(
+        orient=legend,
+        gradientLength=140 if upright else 240,
+        values=_quarters(low, high),
+        labelExpr="format(datum.value, '~g')",
+    )
     scale = alt.Scale(domain=list(spots), range=list(colours), clamp=True)
     base = alt.Chart(data).encode(x=x.at(alt.X), y=y.at(alt.Y))
     found: Layers = [
@@ -405,6 +414,7 @@ def rule(
     """Return a line across a panel at a value of ``axis``, upright if that is the one along x, and its name.
 
     The name stands at the beginning of the line or, with ``end``, at its end; above it, or with ``below`` under it.
+    That of an upright line stands right of it or, with ``end``, left; at the top or, with ``below``, at the bottom.
     """
     frame = pl.DataFrame({"at": [at], "word": [word or ""]})
     base = alt.Chart(frame).encode(**{"x" if upright else "y": axis.at(alt.X if upright else alt.Y, "at")})
@@ -413,8 +423,9 @@ def rule(
         settings: dict[str, Any] = {"color": charts.INK if colour == charts.GREY else colour, "fontSize": SMALL}
         place: dict[str, Any]
         if upright:
-            settings |= {"align": "right" if end else "left", "baseline": "top", "dx": -4 if end else 4, "dy": 2}
-            place = {"y": alt.value(0)}
+            settings |= {"align": "right" if end else "left", "dx": -4 if end else 4, "dy": -4 if below else 2}
+            settings |= {"baseline": "bottom" if below else "top"}
+            place = {"y": alt.value("height" if below else 0)}
         else:
             settings |= {"align": "right" if end else "left", "baseline": "top" if below else "bottom"}
             settings |= {"dx": -3 if end else 3, "dy": 3 if below else -2}

@@ -33,7 +33,7 @@ def drawn(layers: plots.Layers, *notes: str) -> dict[str, Any]:
 
 
 def rows_of(spec: dict[str, Any], layer: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = spec["datasets"][layer.get("data", spec.get("data"))["name"]]
+    found: list[dict[str, Any]] = spec["datasets"][(layer.get("data") or spec["data"])["name"]]
     return found
 
 

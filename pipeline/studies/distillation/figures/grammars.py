@@ -190,8 +190,8 @@ def windows(context: Results) -> Figure:
         plots.panel(plots.lines(data.filter(panel=name), x, y, by, dots=True), name, 250, 210) for name in what.values()
     ]
     three = data.filter(ngram=3)
-    moved = data.filter(pl.col("value") >= STILL, panel=what["robust"])["ngram"].min()
-    still = plots.most(data.filter(pl.lit(moved is None) | (pl.col("ngram") < moved))["ngram"])
+    moved = plots.least(data.filter(pl.col("value") >= STILL, panel=what["robust"])["ngram"])
+    still = plots.most(data.filter(~(pl.col("ngram") >= moved))["ngram"])
     return plots.figure(
         plots.grid(panels),
         data,

@@ -80,7 +80,6 @@ def stage_correlations(context: Results) -> Figure:
         data,
         "Mean correlations exceed the printed bound for "
         + " and ".join(f"{n} teachers from the {start}" for start, n in above.items()),
-        +" and ".join(f"{n} teachers from the {start}" for start, n in above.items()),
         f"d = {d}, k = {k}; a dot is one teacher, {plots.count([seeds], 'seed')} of each width. Blue: coordinates "
         "inside the support; grey: outside. Dashed: the bound; red: closed form",
         told=f"Inside: {plots.tell(means, '{start}, m = {m}: {in_mean:.4f}', ', ')}.",
