@@ -188,15 +188,21 @@ class Kinds:
     title: str | None = None
     columns: int = 3
     legend: str | None = "top"
+    points_alone: bool = False  # in the legend
 
     def among(self, labels: pl.Series | Iterable[str]) -> Kinds:
         """Return these kinds, but those alone that ``labels`` has."""
         there = set(labels)
         return replace(self, looks={name: look for name, look in self.looks.items() if name in there})
 
+    def joined(self) -> Kinds:
+        """Return these kinds with the legend of points for lines too, which join them."""
+        return replace(self, points_alone=True)
+
     def lines(self) -> dict[str, Any]:
         """Return the channels of lines: colour, and dashes where kinds differ in them."""
-        legend = self._legend(symbolType="stroke", symbolSize=400, symbolStrokeWidth=2.5)
+        stroke = {"symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2.5}
+        legend = self._legend(**{"symbolSize": 70} if self.points_alone else stroke)
         found = {"color": self._channel(alt.Color, 0, legend)}
         return found | ({"strokeDash": self._channel(alt.StrokeDash, 1, legend)} if self._differ(1) else {})
 

@@ -50,8 +50,8 @@ def ledger(context: Results) -> Figure:
         layers,
         data,
         title,
-        f"A point is one size of one instance; triangles: below {LEAST:g}, where the bound is loose. Dashed: the bound, "
-        f"exceeded by {which or 'none'}",
+        f"A point is one size of one instance; triangles: below {LEAST:g}, where the bound is loose. "
+        f"Dashed: the bound, exceeded by {which or 'none'}",
         told=f"{data.height} sizes, {over.height} above their bound: {which}.",
         width=400,
         height=380,
