@@ -148,7 +148,7 @@ def _courses(context: Results, runs: tuple[str, ...], arms: list[str], where: st
     first, width = next(iter(widths.items()))
     if arms == TEMPERATURES:
         values = ends.filter(run=first)["value"].sort()
-        title = f"Whatever the temperature, students of width {width} end at {values[0]:.2f} to {values[-1]:.2f}"
+        title = f"By the teacher's temperature, students of width {width} end at {values[0]:.2f} to {values[-1]:.2f}"
     else:
         found = [ending(table, arm, first) for arm in CHECKPOINTS]
         told = f"students of width {width} end at {found[1]} from a checkpoint in the transition"

@@ -116,7 +116,7 @@ def branches(context: Results) -> Figure:
     return plots.figure(
         plots.grid(panels, 3),
         data,
-        f"Of the parities the {first['label']} stands out most: products of {first['panel']}, at step {first['step']}",
+        f"Of the parities “{first['label']}” stands out most: products of {first['panel']}, at step {first['step']}",
         "SEP of monomials, one teacher",
         told=f"Largest: {plots.tell(best, '{label}: {separation:.1f}, products of {panel}, step {step}')}.",
     )
