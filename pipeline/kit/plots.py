@@ -93,7 +93,7 @@ class Axis:
     form: str = "~g"
     zero: bool | None = None
     pad: float | None = None
-    order: Sequence[Any] | None = None
+    order: Sequence[Any] | str | None = None
     count: int = 5
     more: Mapping[str, Any] | None = None
 
@@ -116,7 +116,9 @@ class Axis:
             scale["zero"] = self.zero
         if self.pad is not None:
             scale |= {"padding": self.pad, "nice": False}
-        ordered = {} if self.order is None else {"sort": list(self.order)}
+        ordered = (
+            {} if self.order is None else {"sort": self.order if isinstance(self.order, str) else list(self.order)}
+        )
         made: Any = channel(
             f"{field or self.field}:{self.kind}",
             title=self.title,
@@ -445,7 +447,7 @@ def _beside(field: str, by: Kinds | str, upright: bool) -> Any:
     channel: Any = alt.XOffset if upright else alt.YOffset
     if not isinstance(by, Kinds) or field != by.field:
         return channel(f"{field}:N")
-    return channel(f"{field}:N", sort=list(by.looks), scale=alt.Scale(domain=list(by.looks)))
+    return channel(f"{field}:N", sort=list(by.looks), scale=alt.Scale(domain=list(by.looks), paddingOuter=0.5))
 
 
 def _apart(each: str | None) -> dict[str, Any]:
@@ -516,8 +518,8 @@ def figure(
     title: str,
     *notes: str,
     told: str = "",
-    width: int = 460,
-    height: int = 240,
+    width: Any = 460,
+    height: Any = 240,
 ) -> Figure:
     """Return a figure: its title is what was found, ``notes`` say n and what bands, bars and dashes are, and ``told``
     is what it shows, for those who do not see it. Layers become one panel of ``width`` and ``height``."""

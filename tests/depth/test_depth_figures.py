@@ -63,7 +63,7 @@ def test_fig2_shows_medians_of_chosen_models_on_the_judged_split() -> None:
     assert (last["accuracy"], last["accuracy_least"], last["accuracy_most"]) == pytest.approx(
         (both.median(), both.min(), both.max())
     )
-    levels = {round(float(level), 3) for level in re.findall(r'"level": ([0-9.]+)', str(chart.to_json()))}
+    levels = {round(float(level), 3) for level in re.findall(r'"at": ([0-9.]+)', str(chart.to_json()))}
     chances = (0.01, 0.05, 0.2, 0.25, 0.5)
     assert levels == {round(level, 3) for chance in chances for level in (chance, -math.log(chance))}
 

@@ -68,7 +68,7 @@ def lines(data: pl.DataFrame, x: Axis, trained: float | None = None) -> plots.La
 
 def models(data: pl.DataFrame, table: pl.DataFrame, more: str = "") -> str:
     """Return what lines and bands are, how many models each arm has, and how many of all did not learn their task."""
-    every = table.unique(["run", "replica"])
+    every = table.unique([name for name in ("run", "task", "arm", "revealed", "replica") if name in table.columns])
     missed = every.height - int(every["learned"].sum())
     words = f"; {missed} of {every.height} did not learn their task" if missed else ""
     n = plots.count(data["n"], "model")
