@@ -32,7 +32,7 @@ def unsaid(spec: Mapping[str, Any], caption: str) -> list[str]:
             interval = True
             if not re.search(r"\b(bar|interval|whisker|rule|line)s?\b", text, re.IGNORECASE):
                 found.append("bars have no word")
-        named = kind == "rule" and _names_a_rule(marks, encoding)
+        named = kind == "rule" and (_names_a_rule(marks, encoding) or _has_a_legend(encoding))
         if _is_dashed(mark) and not named and not re.search(r"\b(dash|dott)", text, re.IGNORECASE):
             found.append("dashes have no word")
         if "=== false" in str(encoding.get("fill", "")) and not re.search(r"\bhollow", text, re.IGNORECASE):
@@ -45,6 +45,11 @@ def unsaid(spec: Mapping[str, Any], caption: str) -> list[str]:
 def _is_dashed(mark: Mapping[str, Any]) -> bool:
     dash = mark.get("strokeDash") or [1, 0]
     return bool(dash[1] > 0)
+
+
+def _has_a_legend(encoding: Mapping[str, Any]) -> bool:
+    colour = encoding.get("color") or {}
+    return "field" in colour and colour.get("legend", {}) is not None
 
 
 def _names_a_rule(marks: list[tuple[dict[str, Any], dict[str, Any]]], encoding: Mapping[str, Any]) -> bool:

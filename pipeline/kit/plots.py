@@ -386,7 +386,7 @@ def cells(
         orient=legend,
         gradientLength=140 if upright else 240,
         values=_quarters(low, high),
-        labelExpr="format(datum.value, '~g')",
+        labelExpr="format(datum.value, '.3~g')",
     )
     scale = alt.Scale(domain=list(spots), range=list(colours), clamp=True)
     base = alt.Chart(data).encode(x=x.at(alt.X), y=y.at(alt.Y))

@@ -13,6 +13,7 @@ from typing import Any
 import depth_tables
 import polars as pl
 import pytest
+from figure_words import unsaid
 from PIL import Image
 from workspace import load_study
 
@@ -45,6 +46,8 @@ def test_every_figure_is_drawn_and_fits_the_page(name: str, tmp_path: Path) -> N
     charts.save(chart, data, tmp_path, name)
     with Image.open(io.BytesIO(charts.png(charts.specification(chart)))) as image:
         assert image.width <= charts.PNG_SCALE * WIDEST
+    module = importlib.import_module(f"pipeline.studies.depth.figures.{EXPERIMENTS[FIGURES[name]].module}")
+    assert not unsaid(charts.specification(chart), getattr(module, name).__doc__ or "")
     description = charts.specification(chart)["description"]
     assert len(description) > 60 and "None" not in description and "–" not in description
 

@@ -117,7 +117,8 @@ def final_accuracy(context: Results) -> Figure:
         name,
         subtitle=[
             "On what training never showed; memorization on its training data. Grey ticks: chance",
-            f"Medians over models, with {data['confidence'][0]:.0%} intervals where there are models enough for one",
+            f"Medians over {plots.count(data['n'], 'model')}; bars: {data['confidence'][0]:.0%} intervals, "
+            "where there are models enough",
         ],
     )
     summary = "; ".join(
