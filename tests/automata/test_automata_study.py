@@ -12,12 +12,14 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from figure_words import unsaid
 from fitting import fitting
 from pydantic import ValidationError
 from scipy import stats as scipy_stats
 from workspace import Workspace, load_study
 
 from pipeline.errors import SandglassError
+from pipeline.kit import charts
 from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.intervals import NONE, STUDENT
 from pipeline.kit.verdicts import Gate
@@ -28,6 +30,7 @@ from pipeline.studies.automata import comparisons, datasets, inputs, names, runs
 from pipeline.studies.automata.analysis import attention, brittleness
 from pipeline.studies.automata.claims import STATEMENTS, depth, robustness, stabilisers, theory
 from pipeline.studies.automata.comparisons import BOTH
+from pipeline.studies.automata.figures import stabilisers as stabilised
 from pipeline.studies.automata.measures import published
 from pipeline.studies.automata.measures.arms import Arm, Sample, compare
 from pipeline.studies.automata.params import Dataset
@@ -450,3 +453,21 @@ def test_weights_of_a_memory_stay_within_the_mended_bound_alone() -> None:
     assert norms["printed"]["measured"] > 1.2 and norms["corrected"]["measured"] == pytest.approx(1)
     assert norms["printed"]["passed"] and norms["corrected"]["passed"]
     assert exact.memory(2, 0, 7).network.sizes["norm"] > max(10, 14 * np.log(14))  # as mended before
+
+
+@pytest.mark.parametrize("averages", [[0.0], [0.0, 0.9, 0.99]])
+def test_stabilisers_are_drawn_with_averages_and_without(averages: list[float]) -> None:
+    """No smaller scale tries them; a mean is the line, a model that did not learn is hollow."""
+    rows = [
+        {"task": task, "depth": 4, "dropout": dropout, "average": average, "replica": replica, "learned": replica > 0}
+        | {"accuracy": 0.8 + dropout + 0.01 * replica + 0.02 * (average > 0)}
+        for task in list(TASKS)[:2]
+        for dropout in (0.0, 0.1)
+        for average in averages
+        for replica in range(3)
+    ]
+    chart, data = stabilised.stabilisers(SimpleNamespace(table=lambda name: pl.DataFrame(rows)))  # type: ignore[arg-type]
+    spec = charts.specification(chart)
+    assert data.height == len(rows) and not unsaid(spec, stabilised.stabilisers.__doc__ or "")
+    gains = "The longest averages gain, in points: Dyck (4, 2) +2.00, Grid 4 +2.00"
+    assert spec["title"]["text"] == [gains if len(averages) > 1 else "What dropout does to accuracy"]

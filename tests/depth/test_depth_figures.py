@@ -13,6 +13,7 @@ from typing import Any
 import depth_tables
 import polars as pl
 import pytest
+from figure_words import unsaid
 from PIL import Image
 from workspace import load_study
 
@@ -45,6 +46,8 @@ def test_every_figure_is_drawn_and_fits_the_page(name: str, tmp_path: Path) -> N
     charts.save(chart, data, tmp_path, name)
     with Image.open(io.BytesIO(charts.png(charts.specification(chart)))) as image:
         assert image.width <= charts.PNG_SCALE * WIDEST
+    module = importlib.import_module(f"pipeline.studies.depth.figures.{EXPERIMENTS[FIGURES[name]].module}")
+    assert not unsaid(charts.specification(chart), getattr(module, name).__doc__ or "")
     description = charts.specification(chart)["description"]
     assert len(description) > 60 and "None" not in description and "–" not in description
 
@@ -63,7 +66,7 @@ def test_fig2_shows_medians_of_chosen_models_on_the_judged_split() -> None:
     assert (last["accuracy"], last["accuracy_least"], last["accuracy_most"]) == pytest.approx(
         (both.median(), both.min(), both.max())
     )
-    levels = {round(float(level), 3) for level in re.findall(r'"level": ([0-9.]+)', str(chart.to_json()))}
+    levels = {round(float(level), 3) for level in re.findall(r'"at": ([0-9.]+)', str(chart.to_json()))}
     chances = (0.01, 0.05, 0.2, 0.25, 0.5)
     assert levels == {round(level, 3) for chance in chances for level in (chance, -math.log(chance))}
 

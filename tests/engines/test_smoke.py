@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from figure_words import unsaid
 from ruamel.yaml import YAML
 from workspace import REPOSITORY, STUDIES, Workspace
 
@@ -18,6 +19,7 @@ from pipeline.report.results import ERRATUM_KINDS
 from schemas.claims import NOT_RUN, TOO_FEW
 
 Smoke = Callable[[str], Workspace]
+ON_THE_KIT = ["automata", "distillation", "flipflop"]  # studies whose figures are drawn with `kit.plots`
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -54,6 +56,10 @@ def test_figures_carry_their_data_in_three_forms(smoke_of: Smoke, study: str) ->
         assert chart["$schema"].startswith("https://vega")
         assert not lost_titles(chart), f"{name}: an axis without a title takes it from the layers beside it"
         assert pl.read_parquet(base.with_suffix(".parquet")).height > 0
+        if study in ON_THE_KIT:
+            module = params.load(folder).experiments[experiment].module
+            draw = getattr(importlib.import_module(f"pipeline.studies.{study}.figures.{module}"), name)
+            assert not unsaid(chart, draw.__doc__ or ""), f"{name}: say it in title, subtitle or caption"
 
 
 def lost_titles(chart: Any) -> list[set[str | None]]:

@@ -192,11 +192,12 @@ def test_two_way_shares() -> None:
 
 def test_every_family_has_a_mark_of_its_own_in_legends() -> None:
     assert set(common.LOOKS) == set(FAMILIES)
-    assert len(set(common.LOOKS.values())) == len(FAMILIES)
-    shapes, colours = (of([*FAMILIES]).to_dict()["scale"] for of in (common.shaped, common.coloured))
-    assert shapes["domain"] == colours["domain"] == [*FAMILIES.values()]
-    marks = dict(zip(FAMILIES, zip(colours["range"], shapes["range"], strict=True), strict=True))
-    assert marks == common.LOOKS
+    marks = {(look.colour, look.shape) for look in common.LOOKS.values()}
+    assert len(marks) == len(FAMILIES)
+    channels = common.by_family(pl.Series([*FAMILIES])).points()
+    colours, shapes = (channels[name].to_dict()["scale"] for name in ("color", "shape"))
+    assert colours["domain"] == shapes["domain"] == list(FAMILIES.values())
+    assert set(zip(colours["range"], shapes["range"], strict=True)) == marks
 
 
 def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.attention_maps import BLUES, WEIGHTS
-from pipeline.kit.charts import Figure, empty
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import points
+from pipeline.studies.automata.figures.common import UNTRAINED
 
 PANEL = 132  # pixels
 STATES = 9
+CLEAR = 1.5  # times the weight of a blind head
 
 
+@plots.drawn("Attention on Grid 9")
 def attention(context: Results) -> Figure:
     """Attention of the first and last layer of the most accurate gridworld model on two inputs: weights below the
     diagonal; above it stripes at positions in state 0 (orange) and in state 8 (green)."""
-    maps = context.table("attn_maps")
-    if not maps.height:
-        return empty("Attention on Grid 9", "nothing was trained")
+    maps = plots.some(context.table("attn_maps"), UNTRAINED)
     layers = sorted({1, int(maps["layer"].max())})  # type: ignore[arg-type]
     data = maps.filter(pl.col("layer").is_in(layers)).sort("sequence", "layer", "head", "query", "key")
     T = int(data["query"].max()) + 1  # type: ignore[arg-type]
@@ -31,19 +31,18 @@ def attention(context: Results) -> Figure:
         _map(rows, T, f"input {number + 1}, layer {layer}, head {head}")
         for (number, layer, head), rows in data.group_by("sequence", "layer", "head", maintain_order=True)
     ]
-    chart = alt.concat(*panels, columns=4, spacing=12).resolve_scale(color="shared")
     metrics = context.table("attn_metrics").filter("trained", "last_layer")
-    words = (
-        "In last layers the largest weight on a boundary is "
-        f"{metrics.select(pl.max_horizontal('blind_lift_0', 'blind_lift_S').max()).item() or math.nan:.2f} "
-        "times that of the same head blind to states"
+    lift = plots.most(metrics.select(most=pl.max_horizontal("blind_lift_0", "blind_lift_S"))["most"])
+    return plots.figure(
+        plots.grid(panels, 4, spacing=12),
+        data,
+        f"Heads of last layers put up to {lift:.1f} times the weight of a blind head on a boundary of the grid",
+        "One model, the most accurate. Rows are queries, columns keys. Orange columns above the diagonal: positions in "
+        "state 0; green: in state 8",
     )
-    title = alt.TitleParams("Attention on Grid 9", subtitle="Orange: state 0; green: state 8; rows are queries")
-    return chart.properties(title=title, description=f"Maps of attention. {words}."), data
 
 
 def _map(rows: pl.DataFrame, T: int, title: str) -> Any:
-    size = PANEL / T
     x = alt.X("key:O", axis=None, scale=alt.Scale(domain=list(range(T)), padding=0))
     y = alt.Y("query:O", axis=None, scale=alt.Scale(domain=list(range(T)), padding=0))
     legend = alt.Legend(orient="bottom", gradientLength=200, values=charts.UNIT)
@@ -66,36 +65,37 @@ def _map(rows: pl.DataFrame, T: int, title: str) -> Any:
     )
     shade = alt.condition("datum.state == 0", alt.value("#F3C77B"), alt.value("#8CCDB9"))
     above = alt.Chart(stripes).mark_rect().encode(x=x, y=y, color=shade)
-    named = alt.TitleParams(title, fontSize=12, offset=2)
-    return alt.layer(above, cells).properties(width=size * T, height=size * T, title=named)
+    return plots.panel([above, cells], title, PANEL, PANEL)
 
 
+@plots.drawn("Heads of gridworld models")
 def heads(context: Results) -> Figure:
     """Every head of every gridworld model: weight on positions in state 0 and in state 8, each over the weight of the
-    same head blind to states (its mean by place and symbol); grey: a head that looks at symbols and places alone, as
+    same head blind to states (its mean by place and symbol); dotted: a head that looks at symbols and places alone, as
     all in the first layer do. Hollow: of models that did not learn the task."""
-    data = context.table("attn_metrics").filter("trained")
-    if not data.height:
-        return empty("Heads of gridworld models", "nothing was trained")
-    most = float(data.select(pl.max_horizontal("blind_lift_0", "blind_lift_S").max()).item())
-    scale = alt.Scale(domain=[0, max(2.0, 1.1 * most)])
-    base = alt.Chart(data).encode(
-        x=alt.X("blind_lift_0:Q", title="weight on state 0, over blind", scale=scale),
-        y=alt.Y("blind_lift_S:Q", title="weight on state 8, over blind", scale=scale),
-        color=alt.Color("layer:N", title="layer", scale=alt.Scale(range=charts.PALETTE)),
-        shape=alt.Shape("layer:N", title="layer"),
+    data = plots.some(context.table("attn_metrics").filter("trained"), UNTRAINED)
+    data = data.with_columns(name=pl.format("{}", "layer"))
+    lifts = ("blind_lift_0", "blind_lift_S")
+    most = max(2.0, 1.1 * max(plots.most(data[lift]) for lift in lifts))
+    x, y = (
+        Axis(lift, f"weight on state {s}, over blind", domain=[0, most]) for lift, s in zip(lifts, (0, 8), strict=True)
     )
-    shown = ["layer:O", "head:O", "replica:O"]
-    numbers = ("blind_lift_0", "blind_lift_S", "uniformity", "pre_reset_mass", "pre_reset_blind", "accuracy")
-    each = points(base, tooltip=[*shown, *(alt.Tooltip(f"{name}:Q", format=".3f") for name in numbers)])
-    levels = pl.DataFrame({"level": [1.0]})
-    rules = [
-        alt.Chart(levels).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(**{axis: "level:Q"})
-        for axis in ("x", "y")
+    by = plots.kinds(sorted(set(data["name"])), "name", dashes=False, shapes=True, title="layer", columns=8)
+    tips = ["head", "replica", "uniformity", "pre_reset_mass", "pre_reset_blind", "accuracy"]
+    layers = [
+        *plots.rule(x, 1, upright=True),
+        *plots.rule(y, 1),
+        *plots.points(data, x, y, by, hollow="learned", tips=tips, size=45),
     ]
+    above = data.filter(pl.max_horizontal(*lifts) > CLEAR)
     even = data.sort("uniformity").row(-1, named=True)
-    words = f"largest uniformity {even['uniformity']:.2f}, in layer {even['layer']}"
-    chart = alt.layer(*rules, *each).properties(
-        width=300, height=300, title="Heads of gridworld models", description=f"{words}."
+    return plots.figure(
+        layers,
+        data.drop("name"),
+        f"{above.height} of {data.height} heads look at a boundary more than {CLEAR} times as much as a blind one",
+        f"A point is one head of {plots.count([data['replica'].n_unique()], 'model')}; hollow: of a model that did not "
+        "learn the task. Dotted: as a head that looks at symbols and places alone",
+        told=f"Largest uniformity {even['uniformity']:.2f}, in layer {even['layer']}.",
+        width=300,
+        height=300,
     )
-    return chart, data

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
-from pipeline.kit.charts import Figure, empty
+from pipeline.kit import plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import ACCURACY
+from pipeline.studies.automata.figures.common import ACCURACY, UNTRAINED, in_words, shades
 from pipeline.studies.automata.names import shown
 from schemas.automata.tasks import TASKS
 
 CELL, ROW = 35, 18
 NO_INPUT = 0  # stands for no layers: one label for each position
 NAMES = f"datum.value == {NO_INPUT} ? 'none' : datum.label"
-SHADES = alt.Scale(domain=[0, 25, 50, 75, 100], range=["#EEF4FA", "#C3DAEE", "#7FB2DA", "#2B74B3", "#06264D"])
 
 
+@plots.drawn("Accuracy by depth, best model")
 def depth_maximum(context: Results) -> Figure:
     """Accuracy of the best model of each task and depth, in per cent; left of it that of the best label at each
     position, which reads no input; below the published maximum of 20 models at length 100; a dash is a published cell
@@ -28,6 +25,7 @@ def depth_maximum(context: Results) -> Figure:
     return _figure(context, "acc_max", "3.15", "best model")
 
 
+@plots.drawn("Accuracy by depth, median of the models")
 def depth_median(context: Results) -> Figure:
     """Median accuracy over the models of each task and depth, in per cent; left of it that of the best label at each
     position, which reads no input; below the published median of 20 models at length 100; a dash is a published cell
@@ -36,10 +34,9 @@ def depth_median(context: Results) -> Figure:
 
 
 def _figure(context: Results, column: str, figure: str, what: str) -> Figure:
-    grid = context.table("depth_grid")
-    if not grid.height:
-        return empty(f"Accuracy by depth, {what}", "nothing was trained")
-    ours = grid.select("task", "depth", (100 * pl.col(column)).alias("value"), "n").with_columns(where=pl.lit("here"))
+    grid = plots.some(context.table("depth_grid"), UNTRAINED)
+    keep = ("task", "depth", "value", "n", "where")
+    ours = grid.with_columns(value=100 * pl.col(column), where=pl.lit("here")).select(keep)
     guessed = grid.select(
         "task",
         pl.lit(NO_INPUT, pl.Int8).alias("depth"),
@@ -47,99 +44,61 @@ def _figure(context: Results, column: str, figure: str, what: str) -> Figure:
         pl.lit(1, pl.Int16).alias("n"),
         pl.lit("here").alias("where"),
     ).unique(maintain_order=True)
-    printed = (
-        context.table("published_cells")
-        .filter(figure=figure)
-        .select("task", "depth", "value", pl.lit(20, pl.Int16).alias("n"), pl.lit("published").alias("where"))
-    )
+    printed = context.table("published_cells").filter(figure=figure)
+    printed = printed.with_columns(n=pl.lit(20, pl.Int16), where=pl.lit("published")).select(keep)
+    digits = pl.col("value").round(1).cast(pl.String).str.replace(r"\.0$", "")
     data = pl.concat([guessed, ours, printed]).with_columns(
-        pl.col("task").map_elements(shown, return_dtype=pl.String).alias("name"),
-        pl.when(pl.col("value").is_null())
-        .then(pl.lit("–"))
-        .otherwise(pl.col("value").round(1).cast(pl.String).str.replace(r"\.0$", ""))
-        .alias("text"),
+        in_words(pl.col("task")).alias("name"), digits.fill_null("–").alias("text")
     )
-    counts = sorted(set(ours["n"].to_list()))
-    number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    lengths = sorted(
-        set(context.table("runs").filter(pl.col("experiment").is_in(["depth", "brittleness"]))["length"].to_list())
-    )
-    of = " or ".join(map(str, lengths))
+    trained = context.table("runs").filter(pl.col("experiment").is_in(["depth", "brittleness"]))
+    lengths = " or ".join(map(str, sorted(set(trained["length"]))))
+    n = plots.count(ours["n"], "model")
     panels = [
-        _panel(data.filter(where="here"), f"Here: {what} of {number}, length {of}"),
-        _panel(data.filter(where="published"), f"Published (Figure {figure}): of 20, length 100"),
+        _panel(data.filter(where="here"), f"Here: {what} of {n}, length {lengths}"),
+        _panel(data.filter(where="published"), f"Published (Figure {figure}): of 20 models, length 100"),
     ]
-    chart = alt.vconcat(*panels, spacing=22).resolve_scale(color="shared")
-    words = "; ".join(
-        f"{row['name']} at {row['depth']} layers {row['text']}"
-        for row in data.filter(pl.col("depth") > NO_INPUT, where="here").iter_rows(named=True)
+    deepest = data.filter(pl.col("depth") > NO_INPUT, where="here").sort("task", "depth")
+    ends = deepest.group_by("name", maintain_order=True).last()
+    return plots.figure(
+        plots.grid(panels, 1),
+        data,
+        f"With {plots.count(ends['depth'], 'layer')}, right on: {plots.tell(ends, '{name} {text} %', ', ')}",
+        f"{what.capitalize()}, per cent of tokens; none: the best label at each position, without the input. Lengths "
+        "of inputs differ here and there, so that depths compare within a map alone",
+        told=f"Here, per cent: {plots.tell(deepest, '{name} at {depth} layers {text}')}.",
     )
-    title = f"Accuracy by depth, {what}"
-    return chart.properties(title=title, description=f"{title}. Here, per cent: {words}."), data
 
 
-def _panel(data: pl.DataFrame, title: str) -> Any:
-    tasks = data["task"].to_list()
-    order = [shown(task) for task in TASKS if task in tasks]
-    depths = sorted(set(data["depth"].to_list()))
-    base = alt.Chart(data).encode(
-        x=alt.X("depth:O", title="layers", axis=alt.Axis(labelAngle=0, labelExpr=NAMES)),
-        y=alt.Y("name:N", title=None, sort=order),
-    )
-    legend = alt.Legend(orient="bottom", gradientLength=240, values=[0, 25, 50, 75, 100])
-    cells = (
-        base.transform_filter("isValid(datum.value)")
-        .mark_rect()
-        .encode(
-            color=alt.Color("value:Q", title="accuracy (%)", scale=SHADES, legend=legend),
-            tooltip=["name:N", "depth:O", alt.Tooltip("value:Q", format=".1f"), "n:Q"],
-        )
-    )
-    light = alt.condition("datum.value > 60", alt.value("white"), alt.value(charts.INK))
-    words = base.mark_text(fontSize=10).encode(text="text:N", color=light)
-    size = alt.TitleParams(title, fontSize=13, offset=6)
-    return alt.layer(cells, words).properties(width=CELL * len(depths), height=ROW * len(order), title=size)
+def _panel(data: pl.DataFrame, title: str) -> plots.Panel:
+    order = [shown(task) for task in TASKS if task in set(data["task"])]
+    x, y = Axis("depth", "layers", "O", more={"labelExpr": NAMES}), Axis("name", None, "N", order=order)
+    marks = plots.cells(data, x, y, "value", "accuracy (%)", text="text", tips=["n"], **shades())
+    return plots.panel(marks, title, CELL * data["depth"].n_unique(), ROW * len(order))
 
 
+@plots.drawn("Training curves")
 def training_curves(context: Results) -> Figure:
     """Accuracy on validation sequences, none of which is trained on, while models of C2 and S5 train: one line for each
     model."""
-    curves = context.table("curves").drop_nulls("accuracy")
-    if not curves.height:
-        return empty("Training curves", "nothing was trained")
+    curves = plots.some(context.table("curves").drop_nulls("accuracy"), UNTRAINED)
     data = curves.with_columns(
         pl.format("layers: {}", "depth").alias("layers"), pl.format("{}-{}", "run", "replica").alias("model")
     ).sort("task", "depth", "replica", "step")
-    depths = data["layers"].unique(maintain_order=True).to_list()
-    panels = []
-    for (task,), rows in data.group_by("task", maintain_order=True):
-        most = math.ceil(10 * float(rows["accuracy"].max())) / 10  # type: ignore[arg-type]
-        lines = (
-            alt.Chart(rows)
-            .mark_line(strokeWidth=1.5, opacity=0.85)
-            .encode(
-                x=alt.X(
-                    "step:Q",
-                    title="steps of training",
-                    scale=alt.Scale(zero=True),
-                    axis=alt.Axis(tickCount=4, format=",d"),
-                ),
-                y=alt.Y("accuracy:Q", title=ACCURACY, scale=alt.Scale(domain=[0, most])),
-                detail="model:N",
-                color=alt.Color("layers:N", title=None, sort=depths, legend=alt.Legend(orient="top")),
-                tooltip=["layers:N", "replica:Q", "step:Q", alt.Tooltip("accuracy:Q", format=".3f")],
-            )
-        )
-        panels.append(lines.properties(width=250, height=180, title=alt.TitleParams(shown(str(task)), fontSize=13)))
-    last = (
-        data.filter(pl.col("step") == pl.col("step").max().over("run"))
-        .group_by("task", "depth")
-        .agg(pl.min("accuracy").alias("least"), pl.max("accuracy").alias("most"))
-        .sort("task", "depth")
+    by = plots.kinds(data["layers"].unique(maintain_order=True), "layers", dashes=False)
+    x, y = plots.steps(), plots.share("accuracy", ACCURACY)
+    tips = ["replica"]
+    panels = [
+        plots.panel(plots.lines(rows, x, y, by, each="model", strokeWidth=1.5, tips=tips), shown(task), 250, 180)
+        for task, rows in plots.split(data, "task")
+    ]
+    last = data.filter(pl.col("step") == pl.col("step").max().over("run")).group_by("task", "depth")
+    ends = last.agg(least=pl.min("accuracy"), most=pl.max("accuracy"), n=pl.len()).sort("task", "depth")
+    ends = ends.with_columns(name=in_words(pl.col("task")))
+    words = plots.tell(ends, "{name}, {depth} layers: {least:.2f} to {most:.2f}")
+    return plots.figure(
+        plots.grid(panels),
+        data,
+        f"At the end of training models are right on {words}".replace("on ", "on ", 1),
+        f"A line is one model, {plots.count(ends['n'], 'model')} of each depth",
+        told=f"Accuracy at the end. {words}.",
     )
-    words = "; ".join(
-        f"{shown(row['task'])}, {row['depth']} layers: {row['least']:.2f} to {row['most']:.2f}"
-        for row in last.iter_rows(named=True)
-    )
-    chart = alt.hconcat(*panels, spacing=30).resolve_scale(color="shared")
-    return chart.properties(title="Training curves", description=f"Accuracy at the end: {words}."), data

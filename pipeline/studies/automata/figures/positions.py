@@ -2,54 +2,44 @@
 
 from __future__ import annotations
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
-from pipeline.kit.charts import Figure, empty
+from pipeline.kit import charts, plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import ACCURACY, points
-from pipeline.studies.automata.names import shown
+from pipeline.studies.automata.figures.common import ACCURACY, UNTRAINED, in_words
 
 NAMES = {"sin": "sinusoidal", "linear": "linear"}
 
 
+@plots.drawn("Position codes")
 def positions(context: Results) -> Figure:
-    """Accuracy with sinusoidal and with linear positions at the training length and at twice that: bars of means, a
-    point for each model, hollow where it did not learn its task."""
-    table = context.table("positions")
-    if not table.height:
-        return empty("Position codes", "nothing was trained")
-    data = table.with_columns(
+    """Accuracy with sinusoidal and with linear positions at the training length and at twice that: bars across at the
+    means, a point for each model, hollow where it did not learn its task."""
+    there = pl.col("length") == pl.col("trained")
+    data = plots.some(context.table("positions"), UNTRAINED).with_columns(
         pl.col("position").replace_strict(NAMES).alias("code"),
-        pl.col("task").map_elements(shown, return_dtype=pl.String).alias("name"),
-        pl.when(pl.col("length") == pl.col("trained"))
-        .then(pl.lit("training length"))
-        .otherwise(pl.lit("twice that"))
-        .alias("at"),
+        in_words(pl.col("task")).alias("name"),
+        pl.when(there).then(pl.lit("training length")).otherwise(pl.lit("twice that")).alias("at"),
     )
-    colour = alt.Color(
-        "code:N",
-        title=None,
-        scale=alt.Scale(domain=list(NAMES.values()), range=[charts.SKY, charts.ORANGE]),
-        legend=alt.Legend(orient="top"),
-    )
-    panels = []
-    for (name,), rows in data.group_by("name", maintain_order=True):
-        base = alt.Chart(rows).encode(
-            x=alt.X("at:N", title=None, axis=alt.Axis(labelAngle=0)),
-            xOffset=alt.XOffset("code:N", sort=list(NAMES.values())),
+    by = plots.kinds({NAMES["sin"]: charts.BLUE, NAMES["linear"]: charts.VERMILLION}, "code", shapes=True)
+    by = by.among(data["code"])
+    x = Axis("at", None, "N", order=["training length", "twice that"])
+    y = plots.share("accuracy", ACCURACY)
+    panels = [
+        plots.panel(
+            plots.seeds(rows, x, y, by, apart="code", hollow="learned", tips=["replica", "learned"]), name, 230, 180
         )
-        y = alt.Y("mean(accuracy):Q", title=ACCURACY, scale=alt.Scale(domain=[0, 1]))
-        bars = base.mark_bar().encode(y=y, color=colour)
-        tooltip = ["code:N", "at:N", "replica:Q", alt.Tooltip("accuracy:Q", format=".3f")]
-        each = points(base.encode(color=alt.value(charts.INK)), y=alt.Y("accuracy:Q", title=ACCURACY), tooltip=tooltip)
-        panels.append(
-            alt.layer(bars, *each).properties(width=230, height=180, title=alt.TitleParams(str(name), fontSize=13))
-        )
-    means = data.group_by("name", "code", "at", maintain_order=True).agg(pl.mean("accuracy"))
-    words = "; ".join(
-        f"{row['name']}, {row['code']}, {row['at']}: {row['accuracy']:.2f}" for row in means.iter_rows(named=True)
+        for name, rows in plots.split(data, "name")
+    ]
+    means = data.group_by("name", "code", "at", maintain_order=True).agg(pl.mean("accuracy"), n=pl.len())
+    far = means.filter(at="twice that")
+    return plots.figure(
+        plots.grid(panels),
+        data,
+        f"Right at twice the training length: {plots.tell(far, '{name}, {code} positions {accuracy:.2f}', ', ')}",
+        f"A point is one model, {plots.count(means['n'], 'model')} of each; bars across: means; hollow: did not learn "
+        "the task",
+        told=f"Mean accuracy. {plots.tell(means, '{name}, {code}, {at}: {accuracy:.2f}')}.",
     )
-    chart = alt.hconcat(*panels, spacing=30).resolve_scale(color="shared")
-    return chart.properties(title="Position codes", description=f"Mean accuracy. {words}."), data

@@ -8,8 +8,9 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.charts import number
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.studies.depth.names import JUDGED
 
 TASKS = {
@@ -32,10 +33,10 @@ DEPTHS: dict[int, tuple[str, list[int]]] = {
 }
 JUDGED_SPLIT = pl.col("split") == pl.col("task").replace_strict(JUDGED)
 ACCURACY, LOSS = "accuracy", "loss"  # columns of curves
-STEPS = "steps of training"
+LEARNED = 0.99  # median accuracy of a shape that learns its task
 HIGHEST = 1.3  # loss that is drawn, in that of a guess: the first steps can be far above
 BANDS = [
-    "Lines: medians over models at the learning rate with the lowest training loss; bands: from least to most",
+    "Strong lines: medians over models at the rate with the lowest training loss; faint lines: one model each",
     "Grey: chance among all answers (dashed), among those of the context (dotted)",
 ]
 CHANCE, CHANCE_CONTEXT = "chance, all answers", "chance, the context's answers"
@@ -56,16 +57,9 @@ def shape_name(metadata: dict[str, Any]) -> str:
     return f"{TASKS[metadata['task']]} [{metadata['heads']}]{start}{optimizer}"
 
 
-def scales(labels: dict[str, int]) -> tuple[alt.Scale, alt.Scale]:
-    """Return the scales of colours and dashes of labels.
-
-    Each label comes with the number whose look in `DEPTHS` it takes.
-    """
-    looks = [DEPTHS[number] for number in labels.values()]
-    names = list(labels)
-    return alt.Scale(domain=names, range=[colour for colour, _ in looks]), alt.Scale(
-        domain=names, range=[dash for _, dash in looks]
-    )
+def kinds(labels: dict[str, int], columns: int = 4) -> Kinds:
+    """Return the looks of labels: each comes with the number whose look in `DEPTHS` it takes."""
+    return Kinds("label", {name: Look(*DEPTHS[number]) for name, number in labels.items()}, columns=columns)
 
 
 def shared(chart: Any, title: alt.TitleParams, description: str) -> alt.TopLevelMixin:
@@ -76,18 +70,22 @@ def shared(chart: Any, title: alt.TitleParams, description: str) -> alt.TopLevel
     return named
 
 
-def medians(curves: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
-    """Return median, least and most of accuracy and loss over models at the chosen rates, on the judged split."""
+def models(curves: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
+    """Return the curves of all models at the chosen rates, on the judged split."""
     rows = curves.filter(pl.col("chosen") & JUDGED_SPLIT & pl.col("run").is_in(list(names)))
+    label = pl.col("run").replace_strict(names, return_dtype=pl.String).alias("label")
+    return rows.with_columns(label, model=pl.format("{}-{}", "run", "replica")).drop_nulls(ACCURACY)
+
+
+def medians(curves: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
+    """Return median, least and most of accuracy and loss over `models`."""
     statistics = [
         getattr(pl.col(column), statistic)().alias(f"{column}{suffix}")
         for column in (ACCURACY, LOSS)
         for statistic, suffix in (("median", ""), ("min", "_least"), ("max", "_most"))
     ]
-    models = pl.col(ACCURACY).is_not_null().sum().alias("models")
-    by_step = rows.group_by("run", "split", "lr", "step").agg(*statistics, models).filter(pl.col("models") > 0)
-    label = pl.col("run").replace_strict(names, return_dtype=pl.String).alias("label")
-    return by_step.with_columns(label).sort("label", "step")
+    rows = models(curves, names).group_by("run", "label", "split", "lr", "step", maintain_order=True)
+    return rows.agg(*statistics, models=pl.len()).sort("label", "step")
 
 
 def chances(summary: pl.DataFrame) -> list[tuple[str, float]]:
@@ -120,43 +118,31 @@ def ends(data: pl.DataFrame, labels: dict[str, int]) -> str:
     return ", ".join(f"{label} {number(accuracies[label])}" for label in labels if label in accuracies)
 
 
-def pair(data: pl.DataFrame, labels: dict[str, int], guesses: list[tuple[str, float]]) -> Any:
-    """Draw accuracy, and beside it loss; a guess among n has the accuracy 1/n and the loss log n."""
+def fewest(data: pl.DataFrame, labels: dict[str, int]) -> str:
+    """Return the least number of `labels` whose median ends at `LEARNED`, of those that were trained."""
+    last = data.filter(pl.col("step") == pl.col("step").max().over("run"), pl.col(ACCURACY) >= LEARNED)
+    found = [labels[label] for label in last["label"] if label in labels]
+    return str(min(found)) if found else "none"
+
+
+def pair(curves: pl.DataFrame, names: dict[str, str], labels: dict[str, int], guesses: list[tuple[str, float]]) -> Any:
+    """Draw accuracy, and beside it loss, of the runs in ``names``; a guess among n has the accuracy 1/n and the loss
+    log n."""
+    each, data = models(curves, names), medians(curves, names)
     losses = [(name, -math.log(value)) for name, value in guesses]
     highest = HIGHEST * max((value for _, value in losses), default=1.0)
-    above = bool((data[LOSS] > highest).any())
-    return alt.hconcat(
-        _panel(data, ACCURACY, labels, guesses, 1.0, "accuracy"),
-        _panel(data, LOSS, labels, losses, highest, f"loss (nats{', cut' if above else ''})"),
-        spacing=36,
-    )
+    cut = ", cut" if bool((each[LOSS] > highest).any()) else ""
+    loss = Axis(LOSS, f"loss (nats{cut})", domain=[0, highest], more={"minExtent": 30})
+    axes = ((plots.share(ACCURACY).but(more={"minExtent": 30}), guesses), (loss, losses))
+    return plots.grid([_panel(each, data, y, labels, levels) for y, levels in axes], spacing=36)
 
 
 def _panel(
-    data: pl.DataFrame, column: str, labels: dict[str, int], guesses: list[tuple[str, float]], highest: float, name: str
-) -> Any:
-    colours, dashes = scales(labels)
-    axis = alt.Axis(minExtent=30, **({"values": [0, 0.5, 1]} if column == ACCURACY else {"tickCount": 5}))
-    y = alt.Y(f"{column}:Q", title=name, scale=alt.Scale(domain=[0, highest], nice=False), axis=axis)
-    along = alt.Axis(tickCount=5, grid=False, format="~s")
-    x = alt.X("step:Q", title=STEPS, axis=along, scale=alt.Scale(nice=False))
-    columns = 4 if max(map(len, labels)) < 16 else 2
-    legend = alt.Legend(
-        orient="top", symbolType="stroke", symbolSize=500, symbolStrokeWidth=2, symbolOpacity=1, columns=columns
-    )
-    colour = alt.Color("label:N", title=None, sort=list(labels), scale=colours, legend=legend)
-    dash = alt.StrokeDash("label:N", title=None, sort=list(labels), scale=dashes, legend=legend)
-    base = alt.Chart(data).encode(x=x)
-    bands = base.mark_area(opacity=0.2, clip=True).encode(
-        y=alt.Y(f"{column}_least:Q", title=name), y2=f"{column}_most:Q", color=colour
-    )
-    lines = base.mark_line(strokeWidth=2, clip=True).encode(
-        y=y, color=colour, strokeDash=dash, tooltip=["label:N", "step:Q", alt.Tooltip(f"{column}:Q", format=".3f")]
-    )
-    drawn: list[Any] = []
+    each: pl.DataFrame, data: pl.DataFrame, y: Axis, labels: dict[str, int], guesses: list[tuple[str, float]]
+) -> plots.Panel:
+    by, x = kinds(labels, 4 if max(map(len, labels)) < 16 else 2), plots.steps().but(count=5)
+    drawn: plots.Layers = []
     for what, value in guesses:
-        rule = alt.Chart(pl.DataFrame({"level": [value], "what": [what]})).mark_rule(
-            color=charts.GREY, strokeWidth=1.5, strokeDash=[6, 4] if what == CHANCE else [2, 2]
-        )
-        drawn.append(rule.encode(y=alt.Y("level:Q", title=name), tooltip=["what:N", "level:Q"]))
-    return alt.layer(*drawn, bands, lines).properties(width=240, height=140)
+        drawn += plots.rule(y, value, dash=[6, 4] if what == CHANCE else [2, 2])
+    faint = plots.lines(each, x, y, by, each="model", strokeWidth=1, opacity=0.3)
+    return plots.panel([*drawn, *faint, *plots.lines(data, x, y, by)], None, 240, 140)

@@ -24,13 +24,14 @@ def fig7(context: Results) -> Figure:
     labels = {f"[{heads}]": i + 1 for i, heads in enumerate(kinds)}
     parts, panels, words = [], [], []
     for (k,), part in shapes.group_by("k", maintain_order=True):
-        frame = common.medians(curves, {run: f"[{heads}]" for run, heads in part.select("run", "heads").iter_rows()})
+        names = {run: f"[{heads}]" for run, heads in part.select("run", "heads").iter_rows()}
+        frame = common.medians(curves, names)
         parts.append(frame.with_columns(pl.lit(k).alias("k")))
         rows = summary.filter(pl.col("run").is_in(part["run"].to_list()))
         title = alt.TitleParams(
             f"{k} examples in the context", subtitle=common.sizes(summary, part["run"].to_list()), fontSize=14, offset=6
         )
-        panels.append(common.pair(parts[-1], labels, common.chances(rows)).properties(title=title))
+        panels.append(common.pair(curves, names, labels, common.chances(rows)).properties(title=title))
         words.append(f"k = {k}: {common.ends(parts[-1], labels)}")
     description = f"Accuracy and loss on contextual generalization by heads of each layer. {'. '.join(words)}."
     title = alt.TitleParams(name, subtitle=[*common.BANDS, "[1, 1, 2]: heads of the first, second and third layer"])

@@ -36,8 +36,9 @@ def _heads(context: Results, task: str, reference: str, name: str, depth: str) -
         return charts.empty(name, "no run of this figure was trained")
     runs = dict(shapes.iter_rows())
     labels = {f"[{heads}]": i + 1 for i, heads in enumerate(dict.fromkeys(runs.values()))}
-    data = common.medians(curves, {run: f"[{heads}]" for run, heads in runs.items()})
+    names = {run: f"[{heads}]" for run, heads in runs.items()}
+    data = common.medians(curves, names)
     rows = summary.filter(pl.col("run").is_in(list(runs)))
     title = alt.TitleParams(name, subtitle=[*common.BANDS, *common.sizes(summary, list(runs))])
     description = f"{name}: accuracy and loss of {depth} by heads of each layer. {common.ends(data, labels)}."
-    return common.shared(common.pair(data, labels, common.chances(rows)), title, description), data
+    return common.shared(common.pair(curves, names, labels, common.chances(rows)), title, description), data

@@ -7,8 +7,9 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
 from pipeline.studies.depth.figures import common
 from pipeline.studies.depth.names import (
@@ -39,10 +40,10 @@ APART = {
 OUTPUTS, CONTEXT = "all outputs", "the context's answers"
 OTHERS = {"unseen_token": "all outputs, unseen tokens", "unseen_repetition": "all outputs, AAA of other tokens"}
 LOOKS = {
-    OUTPUTS: (charts.BLUE, "circle"),
-    CONTEXT: (charts.VERMILLION, "triangle-up"),
-    OTHERS["unseen_token"]: (charts.GREEN, "diamond"),
-    OTHERS["unseen_repetition"]: (charts.PURPLE, "square"),
+    OUTPUTS: Look(charts.BLUE, shape="circle"),
+    CONTEXT: Look(charts.VERMILLION, shape="triangle-up"),
+    OTHERS["unseen_token"]: Look(charts.GREEN, shape="diamond"),
+    OTHERS["unseen_repetition"]: Look(charts.PURPLE, shape="square"),
 }
 
 
@@ -51,9 +52,12 @@ def fig2(context: Results) -> Figure:
     curves, summary = context.table("curves"), context.table("summary")
     parts, rows, words = [], [], []
     depths = sorted({depth for runs in FIGURE_2.values() for depth in runs})
-    labels = {common.layers(depth): depth for depth in depths}
+    every, trained = FIGURE_2.values(), set(curves.filter("chosen")["run"])
+    enough = []
+    labels = {common.layers(depth): depth for depth in depths if any(runs.get(depth) in trained for runs in every)}
     for task, runs in FIGURE_2.items():
-        frame = common.medians(curves, {run: common.layers(depth) for depth, run in runs.items()})
+        names = {run: common.layers(depth) for depth, run in runs.items()}
+        frame = common.medians(curves, names)
         if not frame.height:
             continue
         parts.append(frame.with_columns(pl.lit(common.TASKS[task]).alias("task")))
@@ -61,11 +65,13 @@ def fig2(context: Results) -> Figure:
         title = alt.TitleParams(
             common.TASKS[task], subtitle=common.sizes(summary, list(runs.values())), fontSize=14, offset=6
         )
-        rows.append(common.pair(parts[-1], labels, guesses).properties(title=title))
+        rows.append(common.pair(curves, names, labels, guesses).properties(title=title))
         words.append(f"{common.TASKS[task]}: {common.ends(parts[-1], labels)}")
+        enough.append(f"{common.TASKS[task]} {common.fewest(frame, labels)}")
     if not parts:
         return charts.empty("Accuracy and loss by depth (Figure 2)", "no run of this figure was trained")
-    title = alt.TitleParams("Accuracy and loss by depth (Figure 2)", subtitle=common.BANDS)
+    found = f"Fewest layers that end at {common.LEARNED:g}: {', '.join(enough)} (Figure 2)"
+    title = alt.TitleParams(plots.broken(found, plots.WIDE, 15, bold=True), subtitle=common.BANDS)
     description = f"Accuracy and loss against steps of training, by number of layers. {'. '.join(words)}."
     return common.shared(alt.vconcat(*rows, spacing=24), title, description), pl.concat(parts)
 
@@ -111,7 +117,8 @@ def final_accuracy(context: Results) -> Figure:
         name,
         subtitle=[
             "On what training never showed; memorization on its training data. Grey ticks: chance",
-            f"Medians over models, with {data['confidence'][0]:.0%} intervals where there are models enough for one",
+            f"Medians over {plots.count(data['n'], 'model')}; bars: {data['confidence'][0]:.0%} intervals, "
+            "where there are models enough",
         ],
     )
     summary = "; ".join(
@@ -120,35 +127,20 @@ def final_accuracy(context: Results) -> Figure:
         for row in data.iter_rows(named=True)
     )
     # Not facets of one chart: each task has rows of its own, and Vega-Lite warns of scales that differ so.
-    panels = [
-        _by_depth(data.filter(task=task)).properties(title=alt.TitleParams(task, fontSize=charts.SIZE))
-        for task in common.TASKS.values()
-        if task in data["task"]
-    ]
-    chart = alt.vconcat(*panels, spacing=14)
+    panels = [_by_depth(data.filter(task=task), task) for task in common.TASKS.values() if task in data["task"]]
+    chart = plots.grid(panels, 1)
     return chart.properties(title=title, description=f"{name}. {summary}."), data
 
 
-def _by_depth(data: pl.DataFrame) -> Any:
-    colours = alt.Scale(domain=list(LOOKS), range=[colour for colour, _ in LOOKS.values()])
-    shapes = alt.Scale(domain=list(LOOKS), range=[shape for _, shape in LOOKS.values()])
-    axis, heading = "accuracy", "largest score among"
-    colour = alt.Color("among:N", title=heading, scale=colours, legend=alt.Legend(orient="top", columns=2))
-    x = alt.X("value:Q", title=axis, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(values=charts.UNIT))
-    base = alt.Chart(data).encode(
-        y=alt.Y(
-            "row:N", title=None, sort=data["row"].to_list(), axis=alt.Axis(labelLimit=300, ticks=False, domain=False)
-        ),
-        yOffset=alt.YOffset("among:N", sort=list(LOOKS), scale=alt.Scale(domain=list(LOOKS), paddingOuter=0.5)),
-        tooltip=["task:N", "row:N", "among:N", alt.Tooltip("value:Q", format=".3f"), "n:Q", "interval:N"],
-    )
-    return alt.layer(
-        base.mark_tick(color=charts.GREY, thickness=2, size=12).encode(x=alt.X("chance:Q", title=axis)),
-        base.mark_rule(strokeWidth=1.5).encode(x=alt.X("lo:Q", title=axis), x2="hi:Q", color=colour),
-        base.mark_point(filled=True, size=60, opacity=1).encode(
-            x=x, color=colour, shape=alt.Shape("among:N", title=heading, scale=shapes)
-        ),
-    ).properties(width=400, height=alt.Step(34, **{"for": "position"}))
+def _by_depth(data: pl.DataFrame, task: str) -> plots.Panel:
+    x = plots.share("value")
+    y = Axis("row", None, "N", order=data["row"].to_list())
+    by = Kinds("among", LOOKS, title="largest score among", columns=2)
+    marks = plots.points(data, x, y, by, ends=("lo", "hi"), apart="among", size=60)
+    chance = alt.Chart(data).mark_tick(color=charts.GREY, thickness=2, size=12)
+    offset = marks[-1].encoding.yOffset
+    ticks = chance.encode(x=x.at(alt.X, "chance"), y=y.at(alt.Y), yOffset=offset)
+    return plots.panel([ticks, *marks], task, 400, alt.Step(34, **{"for": "position"}))
 
 
 def learning_rates(context: Results) -> Figure:
@@ -214,8 +206,8 @@ def _by_task(chart: Any) -> Any:
 
 def contextual_settings(context: Results) -> Figure:
     """Contextual generalization from small classifier weights (ours) and from the published start, with
-    several heads in the last of two layers and, where that is trained, with Adam. Lines are medians, bands from
-    least to most."""
+    several heads in the last of two layers and, where that is trained, with Adam. Strong lines are medians, faint ones
+    one model each."""
     name = "Contextual generalization under other settings"
     curves, summary = context.table("curves"), context.table("summary")
     here = (pl.col("experiment") == "ablation") | pl.col("run").is_in([CONTEXTUAL[2], CONTEXTUAL[3]])
@@ -232,7 +224,7 @@ def contextual_settings(context: Results) -> Figure:
     note = "classifier: upper end of its initial weights, 1 as published; [ ]: heads of each layer, if not 1"
     title = alt.TitleParams(name, subtitle=[*common.BANDS, note, *common.sizes(summary, list(runs))])
     description = f"{name}: accuracy and loss against steps. {common.ends(data, labels)}."
-    return common.shared(common.pair(data, labels, common.chances(rows)), title, description), data
+    return common.shared(common.pair(curves, runs, labels, common.chances(rows)), title, description), data
 
 
 def _setting(row: dict[str, Any]) -> str:

@@ -2,56 +2,53 @@
 
 from __future__ import annotations
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit.charts import Figure, empty
+from pipeline.kit import plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import courses, learnt, with_step
-from pipeline.studies.distillation.names import ARMS, NARROW, SWEEP, TEACHER, WIDE
+from pipeline.studies.distillation.figures.common import courses, ending, last, learning, means_of, with_step
+from pipeline.studies.distillation.names import NARROW, SWEEP, TEACHER, WIDE
 
 
+@plots.drawn("Students of a teacher on sparse parity")
 def acceleration(context: Results) -> Figure:
     """Accuracy while the teacher and its students train, mean over models with its interval. The students see no label
     but in one arm; their teacher's curve is drawn beside them."""
-    title = "Students of a teacher on sparse parity"
-    table = context.table("arms")
-    panels = []
-    for run in (NARROW, WIDE):
-        own = table.filter(pl.col("run").is_in([TEACHER, run]))
-        if run not in own["run"]:
-            continue
-        width = own.filter(run=run)["width"][0]
-        panels.append(courses(own, f"students of width {width}", 0.5))
-    if not panels:
-        return empty(title, "no student was trained at this scale")
-    teacher = table.filter(run=TEACHER)["width"]
-    best = table.filter(pl.col("run") == NARROW, pl.col("step") == pl.col("step").max())
-    accuracies = "; ".join(f"{ARMS[row['arm']]}: {row['value']:.2f}" for row in best.iter_rows(named=True))
-    chart = alt.hconcat(*panels).properties(
-        title=f"Students of a teacher of width {teacher[0]} on sparse parity",
-        description=f"Accuracy over steps. The narrowest students end at: {accuracies}.",
+    table = context.table("arms").filter(pl.col("run").is_in([TEACHER, NARROW, WIDE]))
+    widths = {run: table.filter(run=run)["width"][0] for run in (TEACHER, NARROW, WIDE) if run in table["run"]}
+    students = plots.some(table.filter(pl.col("run") != TEACHER), "no student was trained at this scale")
+    first = students["run"][0]
+    panels = [
+        courses(table.filter(pl.col("run").is_in([TEACHER, run])), f"students of width {widths[run]}", 0.5)
+        for run in (NARROW, WIDE)
+        if run in widths
+    ]
+    title = f"Students of width {widths[first]} end at {ending(students, 'prog', first)} with all checkpoints in turn, "
+    return plots.figure(
+        plots.grid(panels),
+        table,
+        title + f"at {ending(students, 'os', first)} with the last one alone",
+        f"Sparse parity, a teacher of width {widths.get(TEACHER, '–')}. {means_of(table)}",
+        told=f"Accuracy at the end: {plots.tell(last(table), 'width {width}, {label}: {value:.2f}')}.",
     )
-    return chart, table.filter(pl.col("run").is_in([TEACHER, NARROW, WIDE]))
 
 
+@plots.drawn("When a model of a given width learns")
 def widths(context: Results) -> Figure:
     """The step at which models of several widths have an accuracy of 0.9, trained on labels alone; a point for each
     model, a hollow triangle where it has not learned until its last step."""
-    title = "When a model of a given width learns"
-    data = with_step(context.table("models").filter(pl.col("run").is_in([*SWEEP, TEACHER])))
-    if not data.height:
-        return empty(title, "nothing was trained at this scale")
-    ticks = alt.Axis(format="~s", values=sorted(data["width"].unique()))
-    x = alt.X("width:Q", title="hidden units", scale=alt.Scale(type="log"), axis=ticks)
-    chart = (
-        alt.Chart(data)
-        .mark_point(size=70, strokeWidth=2)
-        .encode(
-            **learnt(x, alt.Axis(format="~s")),
-            tooltip=["width:Q", "model:Q", "t90:Q", alt.Tooltip("final:Q", format=".3f")],
-        )
+    data = plots.some(with_step(context.table("models").filter(pl.col("run").is_in([*SWEEP, TEACHER]))))
+    x = Axis("width", "hidden units", log=True, form="~s", values=sorted(data["width"].unique()), pad=16)
+    counts = data.group_by("width").agg(pl.col("has_learned").sum(), n=pl.len()).sort("width")
+    least, most = counts.row(0, named=True), counts.row(-1, named=True)
+    return plots.figure(
+        learning(data, x, "~s"),
+        data,
+        "Within their steps {has_learned} of {n} models of width {width} learn".format(**least)
+        + ", {has_learned} of {n} of width {width}".format(**most),
+        "A point is one model that learns from labels alone; hollow triangles: not until its last step",
+        told=f"Learned: {plots.tell(counts, 'width {width}: {has_learned} of {n}')}.",
+        width=420,
     )
-    low, high = data.select(low=pl.col("shown").min(), high=pl.col("shown").max()).row(0)
-    description = f"Steps to an accuracy of 0.9, {low} to {high}."
-    return chart.properties(width=420, height=240, title=title, description=description), data

@@ -1,4 +1,4 @@
-"""What figures of this study share: names and colours of arms, curves of accuracy with their intervals."""
+"""What figures of this study share: looks of arms, panels of accuracies, and the lesson with a slider."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.studies.distillation.names import ARMS
 
 COLOURS = {
@@ -36,15 +37,15 @@ COLOURS = {
     "even": charts.BLACK,
     "halfwarm": charts.SKY,
 }
-DASHES = {"label": [1, 0], "ce": [6, 3], "os": [2, 2], "warm": [8, 2, 2, 2], "prog": [1, 0]}
+DASHES = {"ce": [6, 3], "os": [2, 2], "warm": [8, 2, 2, 2]}
 DEGREES = {1: "1 sign", 2: "2 signs", 3: "3 signs"}
+OWN = plots.steps(title="steps of its own training")
+ENDS = ("lo", "hi")
 
 
-def percent(title: str, chance: float = 0) -> dict[str, Any]:
-    """Return the arguments of an axis of accuracies, which of two classes begins below guessing."""
-    low = 0.4 if chance >= 0.5 else 0
-    values = [tick for tick in charts.UNIT if tick >= low]
-    return {"title": title, "scale": alt.Scale(domain=[low, 1], clamp=True), "axis": alt.Axis(values=values)}
+def accuracy(field: str, chance: float = 0) -> Axis:
+    """Return the axis of accuracies, which of two classes begins at guessing."""
+    return plots.share(field, low=0.5 if chance >= 0.5 else 0)
 
 
 def named(frame: pl.DataFrame) -> pl.DataFrame:
@@ -52,231 +53,117 @@ def named(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(label=pl.col("arm").replace_strict(ARMS, return_dtype=pl.String))
 
 
-def coloured(arms: list[str], columns: int = 2) -> alt.Color:
-    """Return the colours of arms, in the order of `names.ARMS`."""
-    order = [arm for arm in ARMS if arm in arms]
-    return alt.Color(
-        "label:N",
-        title=None,
-        scale=alt.Scale(domain=[ARMS[arm] for arm in order], range=[COLOURS[arm] for arm in order]),
-        legend=_legend(columns),
-    )
+def looks(arms: pl.Series, columns: int = 2, legend: str | None = "top") -> Kinds:
+    """Return how arms look, in the order of `names.ARMS`."""
+    there = {ARMS[arm]: Look(COLOURS[arm], DASHES.get(arm, plots.SOLID)) for arm in ARMS if arm in set(arms)}
+    return Kinds("label", there, columns=columns, legend=legend)
 
 
-def _legend(columns: int) -> alt.Legend:
-    return alt.Legend(orient="top", columns=columns, symbolStrokeWidth=3, symbolType="stroke", symbolOpacity=1)
+def last(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of each run's last step, with what arms are called."""
+    return named(table.filter(pl.col("step") == pl.col("step").max().over("run")))
 
 
-def dashed(arms: list[str], columns: int) -> alt.StrokeDash:
-    """Return the dashes of arms, so that lines that lie on each other can be told apart."""
-    order = [arm for arm in ARMS if arm in arms]
-    solid: list[int] = [1, 0]
-    return alt.StrokeDash(
-        "label:N",
-        title=None,
-        legend=_legend(columns),
-        scale=alt.Scale(domain=[ARMS[arm] for arm in order], range=[DASHES.get(arm, solid) for arm in order]),
-    )
+def ending(table: pl.DataFrame, arm: str, run: str | None = None) -> str:
+    """Return the accuracy at which an arm ends, of one run or of the first that has it; a dash where none has."""
+    rows = last(table).filter(pl.col("arm") == arm, pl.lit(True) if run is None else pl.col("run") == run)
+    return charts.number(rows["value"][0] if rows.height else None)
 
 
-def kinds(field: str, labels: list[str], title: str | None = None, columns: int = 3) -> dict[str, Any]:
-    """Return colour and dashes of up to three kinds of lines, with one legend."""
-    colours = [charts.BLUE, charts.VERMILLION, charts.GREY if len(labels) == 2 else charts.GREEN]
-    dashes: list[list[int]] = [[1, 0], [6, 3], [2, 2]]
-    legend = _legend(columns)
-    scale = alt.Scale(domain=labels, range=colours[: len(labels)])
-    return {
-        "color": alt.Color(f"{field}:N", title=title, scale=scale, legend=legend),
-        "strokeDash": alt.StrokeDash(
-            f"{field}:N", title=title, legend=legend, scale=alt.Scale(domain=labels, range=dashes[: len(labels)])
-        ),
-    }
+def means_of(table: pl.DataFrame) -> str:
+    """Return what lines and bands of `courses` are, and of how many models."""
+    return f"Lines: means of {plots.count(table['n'], 'model')}; {plots.spread(table, 'bands')}"
 
 
-def _guessing(chance: float) -> alt.Chart:
-    """Return a rule at the accuracy of guessing, on the axis of the curves."""
-    rule = alt.Chart(pl.DataFrame({"y": [chance]})).mark_rule(color=charts.GREY, strokeDash=[2, 2])
-    return rule.encode(y=alt.Y("y:Q", **percent("accuracy", chance)))
-
-
-def courses(frame: pl.DataFrame, title: str, chance: float, width: int = 270, columns: int = 2) -> Any:
+def courses(
+    frame: pl.DataFrame, title: str, chance: float, width: int = 270, columns: int = 2, legend: str = "top"
+) -> Any:
     """Return mean accuracies over steps with their intervals; a rule at the accuracy of guessing."""
-    data = named(frame)
-    arms = data["arm"].unique().to_list()
-    base = alt.Chart(data).encode(
-        x=alt.X("step:Q", title="steps of its own training", axis=alt.Axis(tickCount=4, format="~s")),
-        color=coloured(arms, columns),
-    )
-    band = base.mark_area(opacity=0.2).encode(y=alt.Y("lo:Q", **percent("accuracy", chance)), y2="hi:Q")
-    line = base.mark_line(strokeWidth=2).encode(
-        y=alt.Y("value:Q", **percent("accuracy", chance)),
-        strokeDash=dashed(arms, columns),
-        tooltip=["label:N", "step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q", "interval:N"],
-    )
-    rule = _guessing(chance)
-    return alt.layer(rule, band, line, width=width, height=200, title=alt.TitleParams(title, fontSize=13))
+    data, y = named(frame), accuracy("value", chance)
+    curves = plots.lines(data, OWN, y, looks(data["arm"], columns, legend), band=ENDS)
+    return plots.panel([*plots.rule(y, chance, "guessing", end=True, below=chance >= 0.5), *curves], title, width)
 
 
-def one_by_one(frame: pl.DataFrame, title: str, chance: float, width: int = 270, columns: int = 1) -> Any:
-    """Return accuracies of all models over steps (``arm``, ``model``, ``step``, ``accuracy``); a rule at the accuracy
-    of guessing."""
-    data = named(frame)
-    arms = data["arm"].unique().to_list()
-    line = (
-        alt.Chart(data)
-        .mark_line(strokeWidth=1.5, opacity=0.8)
-        .encode(
-            x=alt.X("step:Q", title="steps of its own training", axis=alt.Axis(tickCount=4, format="~s")),
-            y=alt.Y("accuracy:Q", **percent("accuracy", chance)),
-            color=coloured(arms, columns),
-            strokeDash=dashed(arms, columns),
-            detail="model:N",
-            tooltip=["label:N", "model:Q", "step:Q", alt.Tooltip("accuracy:Q", format=".3f")],
-        )
-    )
-    rule = _guessing(chance)
-    return alt.layer(rule, line, width=width, height=200, title=alt.TitleParams(title, fontSize=13))
-
-
-def by_arms(table: pl.DataFrame, title: str, parts: dict[str, list[str]], chance: float, width: int) -> Figure:
-    """Return panels of mean accuracies side by side, each with the arms that ``parts`` names."""
-    if not table.height:
-        return charts.empty(title, "nothing was trained at this scale")
-    panels = [
-        courses(table.filter(pl.col("arm").is_in(arms)), name, chance, width, columns=1) for name, arms in parts.items()
-    ]
-    ends = table.filter(pl.col("step") == pl.col("step").max().over("run"))
-    accuracies = "; ".join(f"{ARMS[row['arm']]}: {row['value']:.2f}" for row in ends.iter_rows(named=True))
-    chart = alt.hconcat(*panels).resolve_scale(color="independent", strokeDash="independent")
-    return chart.properties(title=title, description=f"Accuracy at the end: {accuracies}."), table
-
-
-def dots(models: pl.DataFrame, panels: dict[str, str], title: str, columns: int = 2, width: int = 150) -> Figure:
-    """Return final accuracies of all models (rings) and their means (bars), a row for each arm, a panel for each run
-    that ``panels`` names."""
-    data = named(models.filter(pl.col("run").is_in(list(panels)))).with_columns(
-        panel=pl.col("run").replace_strict(panels, default=None, return_dtype=pl.String)
-    )
-    if not data.height:
-        return charts.empty(title, "nothing was trained at this scale")
-    arms = [arm for arm in ARMS if arm in data["arm"].to_list()]
+def dots(models: pl.DataFrame, panels: dict[str, str], columns: int = 2, width: int = 150) -> tuple[Any, pl.DataFrame]:
+    """Return final accuracies of all models (points) and their means (bars), a row for each arm, a panel for each run
+    that ``panels`` names; and what is drawn."""
+    names = pl.col("run").replace_strict(panels, default=None, return_dtype=pl.String)
+    data = plots.some(named(models.filter(pl.col("run").is_in(list(panels)))).with_columns(panel=names))
     low, high = data.select(low=pl.col("final").min(), high=pl.col("final").max()).row(0)
     step = 0.05 if high - low > 0.1 else 0.02
     ticks = [round(i * step, 2) for i in range(int(low / step), int(high / step) + 2)]
-    encoding: dict[str, Any] = {
-        "title": "accuracy at the end",
-        "scale": alt.Scale(domain=[ticks[0], ticks[-1]], nice=False),
-        "axis": alt.Axis(values=ticks[:: max(1, -(-len(ticks) // 4))], format=".2f"),
-    }
-    colour = alt.Color(
-        "label:N",
-        legend=None,
-        scale=alt.Scale(domain=[ARMS[arm] for arm in arms], range=[COLOURS[arm] for arm in arms]),
-    )
+    shown = ticks[:: max(1, -(-len(ticks) // 4))]
+    x = Axis("final", "accuracy at the end", domain=[ticks[0], ticks[-1]], values=shown, form=".2f")
     drawn = []
     for run, name in panels.items():
         own = data.filter(run=run)
-        if not own.height:
-            continue
-        here = [ARMS[arm] for arm in arms if arm in own["arm"].to_list()]
-        y = alt.Y("label:N", title=None, sort=here, axis=alt.Axis(labelLimit=200))
-        base = alt.Chart(own)
-        rings = base.mark_point(size=55, strokeWidth=1.6).encode(
-            x=alt.X("final:Q", **encoding),
-            y=y,
-            color=colour,
-            tooltip=["label:N", "model:Q", alt.Tooltip("final:Q", format=".3f")],
-        )
-        means = base.mark_tick(thickness=3, size=17).encode(x=alt.X("mean(final):Q", **encoding), y=y, color=colour)
-        drawn.append(
-            alt.layer(means, rings).properties(
-                width=width, height=alt.Step(24), title=alt.TitleParams(name, fontSize=13)
-            )
-        )
-    mean = data.group_by("panel", "arm", maintain_order=True).agg(pl.col("final").mean())
-    accuracies = "; ".join(
-        f"{row['panel']}, {ARMS[row['arm']]}: {row['final']:.3f}" for row in mean.iter_rows(named=True)
-    )
-    chart = alt.concat(*drawn, columns=columns).properties(title=title, description=f"Mean accuracies. {accuracies}.")
-    return chart, data
+        if own.height:
+            y = Axis("label", None, "N", order=list(looks(own["arm"]).looks))
+            marks = plots.seeds(own, x, y, looks(data["arm"], legend=None), hollow=None, tips=["model"])
+            drawn.append(plots.panel(marks, name, width, alt.Step(24)))
+    return plots.grid(drawn, columns), data
 
 
-def by_horizon(data: pl.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
+def mean_ends(data: pl.DataFrame) -> str:
+    """Return the mean accuracies that `dots` draws, in words."""
+    mean = named(data.group_by("panel", "arm", maintain_order=True).agg(pl.col("final").mean()))
+    return f"Mean accuracies: {plots.tell(mean, '{panel}, {label}: {final:.3f}')}."
+
+
+def by_horizon(data: pl.DataFrame, y: Axis, legend: str = "top") -> plots.Layers:
     """Return the layers of mean accuracies at the end by how many steps a student takes, a line for each arm, with
     their intervals."""
-    arms = data["arm"].unique().to_list()
-    title = "accuracy at the end"
-    base = alt.Chart(data).encode(
-        x=alt.X(
-            "step:Q",
-            title="steps of the student",
-            scale=alt.Scale(zero=False, padding=20),
-            axis=alt.Axis(values=sorted(data["step"].unique()), format="d", labelOverlap=True),
-        ),
-        color=coloured(arms, 2),
-    )
-    spread = data.drop_nulls("lo")  # one model alone has no interval
-    bars = base.properties(data=spread).mark_rule(strokeWidth=1.5)
-    curve = base.mark_line(strokeWidth=2, point=True).encode(
-        y=alt.Y("value:Q", title=title, scale=scale),
-        strokeDash=dashed(arms, 2),
-        tooltip=["label:N", "step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q", "interval:N"],
-    )
-    drawn = [bars.encode(y=alt.Y("lo:Q", title=title, scale=scale), y2="hi:Q")] if spread.height else []
-    return [*drawn, curve]
+    x = plots.listed("step", "steps of the student", data, zero=False, pad=20, more={"labelOverlap": True})
+    return plots.lines(data, x, y, looks(data["arm"], legend=legend), bars=ENDS, dots=True)
 
 
-def horizons(table: pl.DataFrame, panels: dict[str, str], title: str) -> Figure:
+def horizons(table: pl.DataFrame, panels: dict[str, str], what: str) -> Figure:
     """Return panels of `by_horizon`, those of runs of one name in one; ``table`` has averages (`Arms`), ``panels``
-    names the panel of each run."""
-    last = table.filter(pl.col("run").is_in(list(panels)), pl.col("step") == pl.col("step").max().over("run"))
-    if not last.height:
-        return charts.empty(title, "no student was trained at this scale")
-    data = named(last).with_columns(panel=pl.col("run").replace_strict(panels, return_dtype=pl.String))
-    low, high = data.select(pl.min_horizontal("lo", "value").min(), pl.max_horizontal("hi", "value").max()).row(0)
-    scale = alt.Scale(domain=[int(20 * low) / 20, min(1, (int(20 * high) + 1) / 20)], nice=False)
-    drawn = [
-        alt.layer(*by_horizon(data.filter(panel=panel), scale)).properties(
-            width=240, height=170, title=alt.TitleParams(panel, fontSize=13)
-        )
-        for panel in dict.fromkeys(panels.values())
-        if panel in data["panel"].to_list()
-    ]
-    accuracies = "; ".join(
-        f"{row['panel']}, {row['label']}, {row['step']} steps: {row['value']:.3f}" for row in data.iter_rows(named=True)
+    names the panel of each run, ``what`` is the subject of the title."""
+    ends = plots.some(last(table.filter(pl.col("run").is_in(list(panels)))))
+    data = ends.with_columns(panel=pl.col("run").replace_strict(panels, return_dtype=pl.String))
+    low = float(data.select(pl.min_horizontal("lo", "value").min()).item())
+    y = Axis("value", "accuracy at the end", domain=[int(20 * low) / 20, 1])
+    kinds = data["arm"]
+    drawn = []
+    for name in dict.fromkeys(panels.values()):
+        own = data.filter(panel=name)
+        if own.height:
+            x = plots.listed("step", "steps of the student", own, zero=False, pad=20, more={"labelOverlap": True})
+            marks = plots.lines(own, x, y, looks(kinds), bars=ENDS, dots=True)
+            drawn.append(plots.panel(marks, name, 250, 170))
+    best = data.sort("value", descending=True, maintain_order=True).row(0, named=True)
+    return plots.figure(
+        plots.grid(drawn),
+        data,
+        f"{what}: at best {best['value']:.3f}, {best['label']}, {best['panel']}, {best['step']} steps",
+        f"Points: means of {plots.count(data['n'], 'model')}, each point another training; "
+        + plots.spread(data, "bars"),
+        told=f"Accuracy at the end: {plots.tell(data, '{panel}, {label}, {step} steps: {value:.3f}')}.",
     )
-    chart = alt.concat(*drawn, columns=2).properties(title=title, description=f"Accuracy at the end. {accuracies}.")
-    return chart, data
 
 
-def learnt(x: alt.X, axis: alt.Axis, title: str = "steps to an accuracy of 0.9") -> dict[str, Any]:
-    """Return how models are drawn by when they learn (columns ``shown`` and ``learned`` of `with_step`): a filled
-    circle, or hollow where they have not until their last step."""
-    words, legend = ["learned", "not until its last step"], alt.Legend(orient="top")
-    return {
-        "x": x,
-        "y": alt.Y("shown:Q", title=title, axis=axis, scale=alt.Scale(zero=True)),
-        "color": alt.Color(
-            "learned:N",
-            title=None,
-            legend=legend,
-            scale=alt.Scale(domain=words, range=[charts.BLUE, charts.VERMILLION]),
-        ),
-        "shape": alt.Shape(
-            "learned:N", title=None, legend=legend, scale=alt.Scale(domain=words, range=["circle", "triangle-up"])
-        ),
-        "fill": alt.Fill(
-            "learned:N", title=None, legend=legend, scale=alt.Scale(domain=words, range=[charts.BLUE, "white"])
-        ),
-    }
+LEARNED = {
+    "learned": Look(charts.BLUE),
+    "not until its last step": Look(charts.VERMILLION, shape="triangle-up", fill="white"),
+}
+
+
+def learning(models: pl.DataFrame, x: Axis, form: str = "~g") -> plots.Layers:
+    """Return the step at which each model has an accuracy of 0.9, or its last one, hollow, where it has not learned;
+    ``models`` come from `with_step`."""
+    y = Axis("shown", "steps to an accuracy of 0.9", zero=True, form=form)
+    tips = ["width", "model", "final"]
+    return plots.points(models, x, y, Kinds("learned", LEARNED), tips=tips, size=70)
 
 
 def with_step(models: pl.DataFrame) -> pl.DataFrame:
     """Return ``models`` with ``shown``, the step at which one has learned or its last, and ``learned`` in words."""
-    late = pl.col("t90").is_null()
+    late, words = pl.col("t90").is_null(), list(LEARNED)
     return models.with_columns(
         shown=pl.col("t90").fill_null(pl.col("horizon")),
-        learned=pl.when(late).then(pl.lit("not until its last step")).otherwise(pl.lit("learned")),
+        has_learned=~late,
+        learned=pl.when(late).then(pl.lit(words[1])).otherwise(pl.lit(words[0])),
     )
 
 
@@ -288,57 +175,22 @@ def sizes_of(table: pl.DataFrame) -> list[str]:
     return table.sort("width", descending=True).select(size=SIZE)["size"].unique(maintain_order=True).to_list()
 
 
-def growth(table: pl.DataFrame, sizes: list[str]) -> tuple[Any, str, pl.DataFrame]:
+def growth(table: pl.DataFrame, sizes: list[str]) -> tuple[plots.Layers, pl.DataFrame, pl.DataFrame]:
     """Return accuracies of models of several sizes while they learn from labels (``table``: averages, `Arms`), mean
     over models with its interval; rings: 80 % of the last one is reached. Each size has its longest training, and a
-    colour by its place in ``sizes``. Also returned are where the rings are, in words, and what is drawn."""
+    colour by its place in ``sizes``. Also returned are where the rings are, and what is drawn."""
     longest = pl.col("step") == pl.col("step").max()
     runs = table.filter(longest.over("width")).select("run").unique()["run"].to_list()
     data = table.filter(pl.col("run").is_in(runs)).with_columns(
         size=SIZE, reached=pl.col("value") >= 0.8 * pl.col("value").sort_by("step").last().over("run")
     )
-    scale = alt.Scale(domain=sizes, range=[charts.BLACK, charts.BLUE, charts.VERMILLION][: len(sizes)])
-    colour = alt.Color("size:N", title=None, sort=sizes, legend=alt.Legend(orient="top"), scale=scale)
-    x = alt.X("step:Q", title="steps", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~s", tickCount=5))
-    base = alt.Chart(data).encode(x=x, color=colour)
-    spread = data.drop_nulls("lo")
-    band = base.properties(data=spread).mark_area(opacity=0.2).encode(y=alt.Y("lo:Q", title="accuracy"), y2="hi:Q")
-    line = base.mark_line(strokeWidth=2).encode(y=alt.Y("value:Q", title="accuracy", scale=alt.Scale(zero=False)))
+    by = plots.kinds(dict(zip(sizes, [charts.BLACK, charts.BLUE, charts.VERMILLION], strict=False)), "size")
+    x = Axis("step", "steps", log=True, form="~s", values=plots.between(data["step"]) if data.height else None)
+    y = Axis("value", "accuracy", zero=False)
     first = data.filter("reached").sort("step").unique("run", keep="first", maintain_order=True)
-    rings = alt.Chart(first).mark_point(size=90, filled=False, fill="white", strokeWidth=2, opacity=1)
-    marks = rings.encode(x=x, y="value:Q", color=colour)
-    steps = "; ".join(f"{row['size']}: step {row['step']}" for row in first.iter_rows(named=True))
-    return alt.layer(*([band] if spread.height else []), line, marks), steps, data
-
-
-def several(labels: list[str]) -> alt.Scale:
-    """Return the colours of up to six kinds of lines."""
-    colours = [charts.BLUE, charts.VERMILLION, charts.GREEN, charts.PURPLE, charts.ORANGE, charts.BLACK]
-    return alt.Scale(domain=labels, range=colours[: len(labels)])
-
-
-def quantity(
-    frame: pl.DataFrame, x: alt.X, y: str, title: str, field: str, labels: list[str], colours: alt.Scale | None = None
-) -> alt.Chart:
-    """Return lines of ``y`` over ``x``, one for each of ``labels``, told apart by colour (`several` if none are given)
-    and dashes."""
-    dashes: list[list[int]] = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 1], [1, 1]]
-    legend = alt.Legend(
-        orient="top", columns=3, symbolStrokeWidth=3, symbolType="stroke", symbolOpacity=1, labelLimit=260
-    )
-    return (
-        alt.Chart(frame)
-        .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=26, filled=True))
-        .encode(
-            x=x,
-            y=alt.Y(f"{y}:Q", title=title),
-            color=alt.Color(f"{field}:N", title=None, scale=colours or several(labels), legend=legend),
-            strokeDash=alt.StrokeDash(
-                f"{field}:N", title=None, scale=alt.Scale(domain=labels, range=dashes[: len(labels)]), legend=legend
-            ),
-            tooltip=[f"{field}:N", x["shorthand"], alt.Tooltip(f"{y}:Q", format=".3f")],
-        )
-    )
+    white = {name: look._replace(fill="white") for name, look in by.looks.items()}
+    rings = plots.points(first, x, y, Kinds("size", white, legend=None), size=90, strokeWidth=2)
+    return [*plots.lines(data, x, y, by, band=ENDS), *rings], first, data
 
 
 STUDENTS_END = "student's end"
@@ -386,7 +238,7 @@ def lesson(
         .encode(
             x=x,
             y=alt.Y("value:Q", title=axis),
-            color=alt.Color("label:N", title=None, scale=several(labels), legend=_points(3)),
+            color=alt.Color("label:N", title=None, scale=_several(labels), legend=_points(3)),
             shape=alt.Shape("label:N", title=None, scale=alt.Scale(domain=labels), legend=_points(3)),
             size=alt.condition(near, alt.value(70), alt.value(14)),
             tooltip=["teacher:N", "step:Q", "label:N", alt.Tooltip("value:Q", format=".2f")],
@@ -404,7 +256,7 @@ def lesson(
         .encode(
             x=titled,
             y=alt.Y("final:Q", title=STUDENTS_END, scale=alt.Scale(zero=False)),
-            color=alt.Color("label:N", title=None, scale=several(ways), legend=_points(1)),
+            color=alt.Color("label:N", title=None, scale=_several(ways), legend=_points(1)),
             shape=alt.Shape("label:N", title=None, scale=alt.Scale(domain=ways), legend=_points(1)),
             size=alt.condition(near, alt.value(200), alt.value(60)),
             tooltip=["teacher:N", "teacher_step:Q", "label:N", alt.Tooltip("final:Q", format=".3f")],
@@ -446,3 +298,7 @@ def lesson(
 
 def _points(columns: int) -> alt.Legend:
     return alt.Legend(orient="top", columns=columns, symbolOpacity=1, labelLimit=400)
+
+
+def _several(labels: list[str]) -> alt.Scale:
+    return alt.Scale(domain=labels, range=charts.PALETTE[: len(labels)])

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
-from pipeline.kit.charts import Figure, empty
+from pipeline.kit import charts, plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import DEGREES, courses, kinds, lesson, percent
+from pipeline.studies.distillation.figures.common import DEGREES, accuracy, courses, ending, last, lesson, means_of
 from pipeline.studies.distillation.names import (
     ALONE_STRINGS,
-    ARMS,
     CANDIDATES,
     CHECKED,
     SOLO,
@@ -21,114 +20,106 @@ from pipeline.studies.distillation.names import (
     WARMER,
 )
 
-STEPS = "steps of the teacher's training"
+STEPS = plots.steps(title="steps of the teacher's training", count=6)
 CHECKPOINTS = {"before": "1", "middle": "2", "behind": "3"}  # arms, and how their checkpoints are marked
 NUMBER = pl.format("teacher {}", pl.col("model") + 1)
 TEMPERATURES = ["middle", "cool", "mild", "hot"]
 
 
+@plots.drawn("What a teacher's answer correlates with while it learns")
 def curriculum(context: Results) -> Figure:
-    """The first teacher: its accuracy, how far its answer correlates with each sign, how far monomials of each degree
-    separate from others (SEP), and by rules the checkpoints that students learned from."""
-    return _of_teacher(context, TEACHER, CANDIDATES, "What a teacher's answer correlates with while it learns")
-
-
-def warm_curriculum(context: Results) -> Figure:
-    """The first teacher at the higher rate: its accuracy, how far its answer correlates with each sign, how far
+    """The first teacher: its accuracy, how far its answer correlates with signs that matter and with others, how far
     monomials of each degree separate from others (SEP), and by rules the checkpoints that students learned from."""
-    return _of_teacher(
-        context, WARMER, WARM_CANDIDATES, "What the answer of a teacher at a higher rate correlates with"
-    )
+    return _of_teacher(context, TEACHER, CANDIDATES)
 
 
-def _of_teacher(context: Results, run: str, dataset: str, title: str) -> Figure:
-    single = context.table("correlations").filter(run=run, model=0)
-    if not single.height:
-        return empty(title, "no teacher was trained at this scale")
+@plots.drawn("What the answer of a teacher at a higher rate correlates with")
+def warm_curriculum(context: Results) -> Figure:
+    """The first teacher at the higher rate: its accuracy, how far its answer correlates with signs that matter and with
+    others, how far monomials of each degree separate from others (SEP), and by rules the checkpoints that students
+    learned from."""
+    return _of_teacher(context, WARMER, WARM_CANDIDATES)
+
+
+def _of_teacher(context: Results, run: str, dataset: str) -> Figure:
+    single = plots.some(context.table("correlations").filter(run=run, model=0), "no teacher was trained at this scale")
     summary = context.table("separation").filter(run=run, model=0)
     own = context.table("courses").filter(run=run, model=0)
     chosen = context.table("chosen").filter(
         pl.col("arm").is_in([*CHECKPOINTS]), dataset=dataset, teacher=0, order=0, model=0
     )
-    chosen = chosen.with_columns(mark=pl.col("arm").replace_strict(CHECKPOINTS))
-    x = alt.X("step:Q", title=None, axis=alt.Axis(tickCount=6, format="~s"))
-    accuracy = (
-        alt.Chart(own).mark_line(color=charts.BLACK).encode(x=x, y=alt.Y("accuracy:Q", **percent("accuracy", 0.5)))
-    )
-    places = single.with_columns(
-        kind=pl.when(pl.col("feature") == "rest").then(pl.lit("other signs")).otherwise(pl.lit("signs that matter"))
-    ).sort("kind", descending=False)
-    names = ["signs that matter", "other signs"]
-    colour = alt.Color(
-        "kind:N",
-        title=None,
-        scale=alt.Scale(domain=names, range=[charts.BLUE, charts.GREY]),
-        legend=alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1),
-    )
-    lines = (
-        alt.Chart(places)
-        .mark_line(strokeWidth=1.5, opacity=0.7)
-        .encode(x=x, y=alt.Y("correlation:Q", title="correlation"), color=colour, detail="place:N")
+    rest = pl.col("feature") == "rest"
+    signs = single.with_columns(kind=pl.when(rest).then(pl.lit("other signs")).otherwise(pl.lit("signs that matter")))
+    value = pl.col("correlation")
+    groups = signs.group_by("kind", "step", maintain_order=True).agg(
+        value.mean(), value.min().alias("least"), value.max().alias("most"), pl.len().alias("n")
     )
     degrees = summary.with_columns(
         label=pl.col("degree").cast(pl.Int64).replace_strict(DEGREES, return_dtype=pl.String)
     )
-    labels = list(DEGREES.values())
-    separated = (
-        alt.Chart(degrees)
-        .mark_line(strokeWidth=2)
-        .encode(x=x.title(STEPS), y=alt.Y("separation:Q", title="SEP"), **kinds("label", labels, "product of"))
-    )
+    two = plots.kinds({"signs that matter": charts.BLUE, "other signs": charts.GREY}, "kind")
+    three = plots.kinds(DEGREES.values(), title="product of")
+    untitled, right = STEPS.but(title=None), accuracy("accuracy", 0.5)
+    correlation, separation = Axis("correlation", "correlation", count=4), Axis("separation", "SEP", count=4)
+    parts = [
+        (untitled, plots.lines(own, untitled, right, charts.BLACK)),
+        (untitled, plots.lines(groups, untitled, correlation, two, band=("least", "most"))),
+        (STEPS, plots.lines(degrees, STEPS, separation, three)),
+    ]
     panels = []
-    for layer, under in ((accuracy, None), (lines, None), (separated, STEPS)):
-        # Layers share an axis, and one without a title takes it from the others: marks have that of their panel.
-        marks = alt.Chart(chosen).encode(x=alt.X("teacher_step:Q", title=under))
-        parts = [layer, marks.mark_rule(color=charts.GREY, strokeDash=[4, 3])]
-        if layer is accuracy:  # the numbers of the checkpoints stand above the top panel
-            numbers = marks.mark_text(dy=-6, baseline="bottom", fontSize=13)
-            parts.append(numbers.encode(text="mark:N", y=alt.value(0)))
-        panels.append(alt.layer(*parts, width=520, height=130))
-    best = summary.sort("separation", descending=True).row(0, named=True)
-    chart = (
-        alt.vconcat(*panels)
-        .resolve_scale(color="independent", strokeDash="independent")
-        .properties(
-            title=title,
-            description="Largest SEP {separation:.1f}, of products of {degree}, at step {step}.".format(**best),
-        )
+    for n, (x, layers) in enumerate(parts):
+        for arm, step in chosen.select("arm", "teacher_step").iter_rows():
+            layers = [*layers, *plots.rule(x, step, CHECKPOINTS[arm] if n == 0 else None, upright=True)]
+        panels.append(plots.panel(layers, None, 520, 120))
+    best = summary.sort("separation", descending=True, maintain_order=True).row(0, named=True)
+    at = own.filter(pl.col("step") <= best["step"]).sort("step")["accuracy"]
+    title = (
+        f"Products of {DEGREES[best['degree']]} stand out most (SEP {best['separation']:.1f}) at step {best['step']}"
     )
-    return chart, summary
+    return plots.figure(
+        plots.grid(panels, 1, shared=False),
+        summary,
+        title + (f", where the teacher's accuracy is {at[-1]:.2f}" if len(at) else ""),
+        "One teacher. Middle: means over signs, bands from the least to the largest of them. Dotted, with their "
+        "numbers: the checkpoints that students learned from; dashes of other lines are in the legends",
+        told=f"Largest SEP by degree: {plots.tell(_largest(degrees), '{label}: {separation:.1f} at step {step}')}.",
+    )
 
 
+def _largest(degrees: pl.DataFrame) -> pl.DataFrame:
+    return degrees.sort("separation", descending=True).unique("label", keep="first", maintain_order=True)
+
+
+@plots.drawn("Which checkpoint teaches")
 def checkpoints(context: Results) -> Figure:
     """Accuracy of students that learn from one checkpoint first, and from the last one then; mean over models with its
     interval."""
-    return _courses(context, CHECKED, [*CHECKPOINTS], "Which checkpoint teaches")
+    return _courses(context, CHECKED, [*CHECKPOINTS])
 
 
+@plots.drawn("Which checkpoint of a teacher at a higher rate teaches")
 def warm_checkpoints(context: Results) -> Figure:
     """Accuracy of students that learn from one checkpoint of a teacher at the higher rate first, and from the last one
     then; mean over models with its interval."""
-    title = "Which checkpoint of a teacher at a higher rate teaches"
-    return _courses(context, WARM_CHECKED, [*CHECKPOINTS], title)
+    return _courses(context, WARM_CHECKED, [*CHECKPOINTS], "At a higher rate of the teacher ")
 
 
+@plots.drawn("The teacher's temperature")
 def temperatures(context: Results) -> Figure:
     """Accuracy of students that learn from the checkpoint in the transition first, and from the last one then, at
     several temperatures of the teacher; mean over models with its interval."""
-    return _courses(context, CHECKED, TEMPERATURES, "The teacher's temperature")
+    return _courses(context, CHECKED, TEMPERATURES)
 
 
+@plots.drawn("What a checkpoint knows, and what it teaches: parity")
 def parity_lesson(context: Results) -> Figure:
     """Each teacher's accuracy; by the accuracy of its checkpoints, how far products of one, two and three signs that
     matter separate from others (SEP), and how students end that learn from one checkpoint alone. Dotted: as well as
     their teacher."""
     title = "What a checkpoint knows, and what it teaches: parity"
-    summary = context.table("separation").filter(run=TEACHER)
-    ends = context.table("models").filter(run=SOLO)
+    summary = plots.some(context.table("separation").filter(run=TEACHER))
+    ends = plots.some(context.table("models").filter(run=SOLO))
     chosen = context.table("chosen").filter(dataset=ALONE_STRINGS, order=0)
-    if not summary.height or not ends.height:
-        return empty(title, "nothing was trained at this scale")
     course = context.table("courses").filter(run=TEACHER).with_columns(teacher=NUMBER)
     known = summary.join(course, on=["model", "step"]).with_columns(
         label=pl.col("degree").cast(pl.Int64).replace_strict(DEGREES, return_dtype=pl.String), value="separation"
@@ -146,16 +137,26 @@ def parity_lesson(context: Results) -> Figure:
     return lesson(course, shown, students, labels, "SEP", title), students
 
 
-def _courses(context: Results, runs: tuple[str, ...], arms: list[str], title: str) -> Figure:
+def _courses(context: Results, runs: tuple[str, ...], arms: list[str], where: str = "") -> Figure:
     table = context.table("arms").filter(pl.col("run").is_in(runs), pl.col("arm").is_in(arms))
-    if not table.height:
-        return empty(title, "no student was trained at this scale")
-    panels = []
-    for run in runs:
-        own = table.filter(run=run)
-        panels.append(courses(own, f"students of width {own['width'][0]}", 0.5, columns=1))
-    ends = table.filter(pl.col("step") == pl.col("step").max().over("run"))
-    accuracies = "; ".join(
-        f"{row['value']:.2f} (width {row['width']}, {ARMS[row['arm']]})" for row in ends.iter_rows(named=True)
+    plots.some(table, "no student was trained at this scale")
+    widths = {run: table.filter(run=run)["width"][0] for run in runs if run in table["run"]}
+    panels = [
+        courses(table.filter(run=run), f"students of width {width}", 0.5, columns=1) for run, width in widths.items()
+    ]
+    ends = last(table)
+    first, width = next(iter(widths.items()))
+    if arms == TEMPERATURES:
+        values = ends.filter(run=first)["value"].sort()
+        title = f"By the teacher's temperature, students of width {width} end at {values[0]:.2f} to {values[-1]:.2f}"
+    else:
+        found = [ending(table, arm, first) for arm in CHECKPOINTS]
+        told = f"students of width {width} end at {found[1]} from a checkpoint in the transition"
+        title = f"{where}{told}, at {found[0]} from one before it, at {found[2]} from one behind it"
+    return plots.figure(
+        plots.grid(panels),
+        table,
+        title[0].upper() + title[1:],
+        means_of(table),
+        told=f"Accuracy at the end: {plots.tell(ends, '{value:.2f} (width {width}, {label})')}.",
     )
-    return alt.hconcat(*panels).properties(title=title, description=f"Accuracy at the end: {accuracies}."), table

@@ -2,216 +2,168 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts, comparisons
-from pipeline.kit.charts import Figure, empty
+from pipeline.kit import charts, comparisons, plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
 from pipeline.studies.distillation.comparisons import LEANING
-from pipeline.studies.distillation.figures.common import COLOURS, lesson, quantity, several
-from pipeline.studies.distillation.names import ALONE, ARMS, BERT, CHOICES, CHOOSERS, LONERS, PUPILS
+from pipeline.studies.distillation.figures.common import ENDS, lesson, looks, named
+from pipeline.studies.distillation.names import ALONE, BERT, CHOICES, CHOOSERS, LONERS, PUPILS
 
-LOOKS = {"robust": "L_robust: without the window", "close": "L_close: nothing but the window"}
+LOOKS = {"robust": "L_robust", "close": "L_close"}  # without the window, and with nothing but it
+STEPS = plots.steps(title="steps of the teachers' training", count=6)
 
 
-def _inflection(context: Results) -> tuple[float, alt.Chart]:
+def _inflection(context: Results, x: Axis, word: str | None = "inflection") -> tuple[float, plots.Layers]:
     """Return the teachers' median inflection, and a rule at it."""
     c1 = float(context.table("phases").filter(run=BERT)["c1"].median())  # type: ignore[arg-type]
-    rule = alt.Chart(pl.DataFrame({"c1": [c1]})).mark_rule(color=charts.GREY, strokeDash=[4, 3])
-    return c1, rule.encode(x="c1:Q")
+    return c1, plots.rule(x, c1, word, upright=True)
 
 
+@plots.drawn("What a BERT leans on while it learns")
 def phases(context: Results) -> Figure:
     """Loss of the teachers, and medians over sentences of how far a prediction moves without the n-gram around it, or
     with nothing but it; means over teachers. Rule: the median inflection, at which half of the fall of the loss is
     done."""
-    title = "What a BERT leans on while it learns"
-    loss = context.table("arms").filter(run=BERT)
+    loss = plots.some(context.table("arms").filter(run=BERT), "no teacher was trained at this scale")
     summary = context.table("ngram_summary").filter(run=BERT)
-    if not loss.height:
-        return empty(title, "no teacher was trained at this scale")
     data = summary.group_by("measure", "ngram", "step", maintain_order=True).agg(value=pl.col("q50").mean())
     data = data.with_columns(label=pl.format("{} tokens", "ngram"))
     ngrams = sorted(data["ngram"].unique())
     some = [ngrams[0], 3, ngrams[-1]] if len(ngrams) > 2 else ngrams
     shown = data.filter(pl.col("ngram").is_in(some))
-    labels = [f"{n} tokens" for n in dict.fromkeys(some)]
-    x = alt.X("step:Q", title=None, axis=alt.Axis(tickCount=6, format="~s"))
-    below = alt.X("step:Q", title="steps of the teachers' training", axis=alt.Axis(tickCount=6, format="~s"))
-    c1, rule = _inflection(context)
-    curve = alt.Chart(loss).mark_line(color=charts.BLACK, strokeWidth=2)
-    panels: list[Any] = [
-        alt.layer(rule, curve.encode(x=x, y=alt.Y("loss:Q", title="loss, nats"))).properties(width=520, height=120)
-    ]
+    by, above = plots.kinds([f"{n} tokens" for n in dict.fromkeys(some)]), STEPS.but(title=None)
+    c1, rule = _inflection(context, above)
+    curve = plots.lines(loss, above, Axis("loss", "loss, nats", count=4), charts.BLACK)
+    panels = [plots.panel([*rule, *curve], None, 520, 120)]
     for measure, name in LOOKS.items():
-        lines = quantity(
-            shown.filter(measure=measure),
-            below if measure == "close" else x,
-            "value",
-            name.split(":")[0],
-            "label",
-            labels,
-        )
-        panels.append(alt.layer(rule, lines).properties(width=520, height=120))
-    peak = data.filter(measure="robust", ngram=3).sort("value", descending=True).row(0, named=True)
-    chart = alt.vconcat(*panels).properties(
-        title=title,
-        description=f"L_robust(3) is largest, {peak['value']:.2f}, at step {peak['step']}; inflection at {c1:.0f}.",
+        x = STEPS if measure == "close" else above
+        marks = plots.lines(shown.filter(measure=measure), x, Axis("value", name, count=4), by, dots=True)
+        panels.append(plots.panel([*_inflection(context, x, None)[1], *marks], None, 520, 120))
+    three = data.filter(measure="robust", ngram=3).sort("value", descending=True, maintain_order=True)
+    peak = three.row(0, named=True)
+    return plots.figure(
+        plots.grid(panels, 1),
+        data,
+        f"BERTs lean most on windows of three tokens (L_robust {peak['value']:.2f}) at step {peak['step']}; "
+        f"half of the fall of the loss is done at {c1:.0f}",
+        f"Means over {plots.count(loss['n'], 'teacher')}. L_robust: how far a prediction moves without the window; "
+        "L_close: with nothing but it. Dotted: the median inflection",
     )
-    return chart, data
 
 
+@plots.drawn("Which checkpoint of a BERT teaches")
 def choices(context: Results) -> Figure:
     """Accuracy at the end of students by the checkpoint that they learn from, before the last one or alone; mean over
-    models with its interval. Dashed: students of the last one alone; rule: the median inflection."""
-    title = "Which checkpoint of a BERT teaches"
+    models with its interval. Dashed: students of the last one alone; dotted: the median inflection."""
     arms, chosen = context.table("arms"), context.table("chosen").filter(order=0)
     last = arms.filter(pl.col("run").is_in([*CHOOSERS, *LONERS]), pl.col("step") == pl.col("step").max().over("run"))
-    if not last.height:
-        return empty(title, "no student was trained at this scale")
+    plots.some(last, "no student was trained at this scale")
     names = {run: f"distillation-choices-{run[-1]}" for run in CHOOSERS} | dict.fromkeys(LONERS, "distillation-alone")
     first = chosen.select("dataset", "arm", "teacher_step", "until").unique()
+    alone = pl.when(pl.col("run").is_in(LONERS)).then(pl.lit("alone"))
     data = (
         last.with_columns(dataset=pl.col("run").replace_strict(names, return_dtype=pl.String))
         .join(first, on=["dataset", "arm"])
         .filter(pl.col("arm") != "c9")
-        .with_columns(
-            label=pl.when(pl.col("run").is_in(LONERS))
-            .then(pl.lit("alone"))
-            .otherwise(pl.format("for {} steps, then the last", "until"))
-        )
+        .with_columns(label=alone.otherwise(pl.format("for {} steps, then the last", "until")))
         .sort("run", "teacher_step")
     )
-    labels = data["label"].unique(maintain_order=True).to_list()
-    x = alt.X("teacher_step:Q", title="step of the teacher's checkpoint", axis=alt.Axis(tickCount=6, format="~s"))
-    base = quantity(data, x, "value", "accuracy at the end", "label", labels)
-    base = base.encode(y=alt.Y("value:Q", title="accuracy at the end", scale=alt.Scale(zero=False)))
-    spread = data.drop_nulls("lo")  # one model alone has no interval
-    bars = (
-        alt.Chart(spread)
-        .mark_rule()
-        .encode(
-            x=x,
-            y=alt.Y("lo:Q", title="accuracy at the end"),
-            y2="hi:Q",
-            color=alt.Color("label:N", title=None, scale=several(labels)),
-        )
-    )
-    once = last.filter(pl.col("arm") == "c9", pl.col("run").is_in(CHOOSERS))
-    flat = alt.Chart(once).mark_rule(color=charts.BLACK, strokeDash=[6, 3]).encode(y="value:Q")
-    _, rule = _inflection(context)
-    best = data.sort("value", descending=True).row(0, named=True)
-    chart = alt.layer(rule, flat, *([bars] if spread.height else []), base).properties(
+    x = plots.steps("teacher_step", "step of the teacher's checkpoint", count=6)
+    y = Axis("value", "accuracy at the end", zero=False)
+    by = plots.kinds(data["label"].unique(maintain_order=True))
+    flat = [
+        layer
+        for value in last.filter(pl.col("arm") == "c9", pl.col("run").is_in(CHOOSERS))["value"].to_list()
+        for layer in plots.rule(y, value, "the last alone", dash=plots.DASHED, end=True)
+    ]
+    best = data.sort("value", descending=True, maintain_order=True).row(0, named=True)
+    return plots.figure(
+        [*_inflection(context, x)[1], *flat, *plots.lines(data, x, y, by, bars=ENDS, dots=True)],
+        data,
+        f"Students of a BERT end best, at {best['value']:.3f}, from its checkpoint at step {best['teacher_step']}",
+        f"Points: means of {plots.count(data['n'], 'model')}; {plots.spread(data, 'bars')}. Dashed: students of the "
+        "last checkpoint alone; dotted: the median inflection of the teachers' loss",
+        told=f"Best: {best['label']}, checkpoint {best['teacher_step']}: {best['value']:.3f}.",
         width=520,
         height=260,
-        title=title,
-        description=f"Best: {best['label']}, checkpoint {best['teacher_step']}: {best['value']:.3f}.",
     )
-    return chart, data
 
 
+@plots.drawn("What students have learned")
 def features(context: Results) -> Figure:
     """What students lean on and what can be read from them after their last step: medians over sentences by width of
-    the window, and accuracy of the probe by level (bars at 1/3: guessing); means over models."""
+    the window, and accuracy of the probe by level (1/3: guessing); means over models."""
     summary = context.table("ngram_summary").filter(pl.col("run").is_in(PUPILS))
-    if not summary.height:
-        return empty("What students have learned", "no student was trained at this scale")
-    title = _finding(context)
-    data = summary.group_by("arm", "measure", "ngram", maintain_order=True).agg(value=pl.col("q50").mean())
-    data = data.with_columns(label=pl.col("arm").replace_strict(ARMS, return_dtype=pl.String))
-    arms = [arm for arm in ARMS if arm in data["arm"].to_list()]
+    plots.some(summary, "no student was trained at this scale")
+    data = named(summary.group_by("arm", "measure", "ngram", maintain_order=True).agg(value=pl.col("q50").mean()))
     read = context.table("nt_probe").filter(pl.col("run").is_in(PUPILS))
-    probed = read.group_by("arm", "level", maintain_order=True).agg(value=pl.col("acc_boundary").mean())
-    probed = probed.with_columns(label=pl.col("arm").replace_strict(ARMS, return_dtype=pl.String))
-    labels = [ARMS[arm] for arm in arms]
-    colour = alt.Scale(domain=labels, range=[COLOURS[arm] for arm in arms])
-    panels: list[Any] = []
-    widths = sorted(data["ngram"].unique())
-    for measure, name in LOOKS.items():
-        axis = alt.X(
-            "ngram:Q",
-            title="tokens of the window",
-            axis=alt.Axis(values=widths, format="d"),
-            scale=alt.Scale(zero=False),
-        )
-        lines = quantity(data.filter(measure=measure), axis, "value", name.split(":")[0], "label", labels, colour)
-        panels.append(lines.properties(width=175, height=170))
-    levels = (
-        alt.Chart(probed)
-        .mark_point(size=70, strokeWidth=2)
-        .encode(
-            x=alt.X("level:O", title="level of symbols", axis=alt.Axis(labelAngle=0)),
-            xOffset=alt.XOffset("label:N", sort=labels),
-            y=alt.Y("value:Q", title="accuracy of the probe", scale=alt.Scale(domain=[0.3, 1])),
-            color=alt.Color("label:N", title=None, scale=colour),
-            tooltip=["label:N", "level:O", "value:Q"],
-        )
-    )
-    panels.append(levels.properties(width=150, height=170))
-    accuracies = "; ".join(
-        f"{row['label']}, level {row['level']}: {row['value']:.2f}" for row in probed.iter_rows(named=True)
-    )
-    chart = alt.hconcat(*panels).properties(title=title, description=f"Accuracy of the probe: {accuracies}.")
-    return chart, data
+    probed = named(read.group_by("arm", "level", maintain_order=True).agg(value=pl.col("acc_boundary").mean()))
+    by = looks(data["arm"], 3)
+    x = plots.listed("ngram", "tokens of the window", data, zero=False)
+    panels = [
+        plots.panel(plots.lines(data.filter(measure=measure), x, Axis("value", name), by, dots=True), None, 175, 170)
+        for measure, name in LOOKS.items()
+    ]
+    right = Axis("value", "accuracy of the probe", domain=[0.3, 1], values=[1 / 3, 0.5, 0.75, 1], form=".2~f")
+    marks = plots.points(probed, Axis("level", "level of symbols", "O"), right, by, apart="label")
+    panels.append(plots.panel([*plots.rule(right, 1 / 3, "guessing"), *marks], None, 150, 170))
+    title, note = _finding(context)
+    told = f"Accuracy of the probe: {plots.tell(probed, '{label}, level {level}: {value:.2f}')}."
+    chart = plots.grid(panels[:2]) | panels[2]
+    return plots.figure(chart.resolve_scale(color="shared", strokeDash="shared"), data, title, note, told=told)
 
 
-def _finding(context: Results) -> alt.TitleParams:
+def _finding(context: Results) -> tuple[str, str]:
     """Return what was found of progressive students beside one-shot ones, and what Figure 4.8 has."""
     row = comparisons.read(context, [LEANING["robust"]]).row(0, named=True)
     value, lo, hi = row["value"], row["lo"], row["hi"]
     clear = value is not None and lo is not None and hi is not None and lo * hi > 0
-    how = "may lean more or less" if not clear else "lean more" if value > 0 else "lean less"
     gap = "" if value is None else f" by {charts.number(value, 3)} in L_robust(3), n = {row['n']}"
-    return alt.TitleParams(
-        f"Progressive students {how} on short windows than one-shot ones",
-        subtitle=f"Steps are equal;{gap or ' not measured'}. Figure 4.8 of the source has less.",
-    )
+    note = f"Steps are equal;{gap or ' not measured'}. Figure 4.8 of the source has less"
+    if not clear:
+        return "Whether progressive students lean more on short windows than one-shot ones is open", note
+    return f"Progressive students lean {'more' if value > 0 else 'less'} on short windows than one-shot ones", note
 
 
+@plots.drawn("When non-terminals can be read from a BERT")
 def probes(context: Results) -> Figure:
     """How well symbols of each level can be read from the teachers while they learn, at the last tokens of their spans;
-    means over teachers. Rule: the median inflection."""
-    title = "When non-terminals can be read from a BERT"
-    read = context.table("nt_probe").filter(run=BERT)
-    if not read.height:
-        return empty(title, "no teacher was trained at this scale")
+    means over teachers. Upright rule: the median inflection."""
+    read = plots.some(context.table("nt_probe").filter(run=BERT), "no teacher was trained at this scale")
     data = read.group_by("level", "step", maintain_order=True).agg(
-        value=pl.col("acc_boundary").mean(), majority=pl.col("majority").first()
+        value=pl.col("acc_boundary").mean(), majority=pl.col("majority").first(), n=pl.len()
     )
     data = data.with_columns(label=pl.format("level {}", "level")).sort("level", "step")
-    labels = data["label"].unique(maintain_order=True).to_list()
-    x = alt.X("step:Q", title="steps of the teachers' training", axis=alt.Axis(tickCount=6, format="~s"))
-    lines = quantity(data, x, "value", "accuracy of the probe", "label", labels)
-    _, rule = _inflection(context)
-    guess = data.unique("label", maintain_order=True)
-    floor = (
-        alt.Chart(guess)
-        .mark_rule(strokeDash=[2, 2], opacity=0.7)
-        .encode(y="majority:Q", color=alt.Color("label:N", title=None, scale=several(labels)))
-    )
+    by, y = plots.kinds(data["label"].unique(maintain_order=True)), plots.share("value", "accuracy of the probe")
+    floors = [
+        layer
+        for name, majority in data.select("label", "majority").unique("label", maintain_order=True).iter_rows()
+        for layer in plots.rule(y, majority, f"{name}, guessing", colour=by.looks[name].colour, end=True)
+    ]
     ends = data.filter(pl.col("step") == pl.col("step").max())
-    accuracies = "; ".join(f"{row['label']} {row['value']:.2f}" for row in ends.iter_rows(named=True))
-    chart = alt.layer(rule, floor, lines).properties(
+    told = plots.tell(ends, "{value:.2f} of {label}", ", ")
+    return plots.figure(
+        [*_inflection(context, STEPS)[1], *floors, *plots.lines(data, STEPS, y, by, dots=True)],
+        data,
+        f"At the end a probe reads {told} from BERTs",
+        f"Share of symbols that are read right, means over {plots.count(data['n'], 'teacher')}; "
+        "dotted: always the most frequent symbol, and the inflection of the loss",
         width=520,
         height=220,
-        description=f"Accuracy at the end: {accuracies}.",
-        title=alt.TitleParams(title, subtitle="dotted: the most frequent symbol"),
     )
-    return chart, data
 
 
+@plots.drawn("What a checkpoint knows, and what it teaches: a grammar")
 def grammar_lesson(context: Results) -> Figure:
     """Each teacher's accuracy on masked tokens; by the accuracy of its checkpoints, how far predictions lean on windows
     of three widths (L_robust), and how students end that learn from one checkpoint alone, or from it and then the last.
     Dotted: as well as their teacher."""
     title = "What a checkpoint knows, and what it teaches: a grammar"
-    summary = context.table("ngram_summary").filter(run=BERT, measure="robust")
-    ends = context.table("models").filter(pl.col("run").is_in([*LONERS, CHOOSERS[0]]))
-    if not summary.height or not ends.height:
-        return empty(title, "nothing was trained at this scale")
+    summary = plots.some(context.table("ngram_summary").filter(run=BERT, measure="robust"))
+    ends = plots.some(context.table("models").filter(pl.col("run").is_in([*LONERS, CHOOSERS[0]])))
     course = (
         context.table("courses").filter(run=BERT).with_columns(teacher=pl.format("teacher {}", pl.col("model") + 1))
     )

@@ -7,19 +7,17 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
 from pipeline.studies.distillation.names import GRAMMARS
 
 COLOURS = [charts.BLUE, charts.VERMILLION, charts.GREEN, charts.PURPLE, charts.ORANGE, charts.GREY]
-LINE = alt.Legend(orient="top", columns=3, symbolType="stroke", symbolStrokeWidth=2)
 CFG3B, FULL, MAIN = "cfg3b", 22, 0.3
-
-
-def _coloured(title: str | None = None, legend: Any = LINE) -> alt.Color:
-    scale = alt.Scale(domain=list(GRAMMARS.values()), range=COLOURS)
-    return alt.Color("label:N", title=title, scale=scale, legend=legend)
+STILL = 0.005  # total variation below which a prediction does not move
+MOVES = "The best prediction moves whatever is hidden around it"
+BY_GRAMMAR = plots.kinds(dict(zip(GRAMMARS.values(), COLOURS, strict=True)), dashes=False)
 
 
 def _labelled(frame: pl.DataFrame) -> pl.DataFrame:
@@ -46,9 +44,16 @@ def grammars(context: Results) -> Figure:
     panels = lines.properties(width=300, height=16 * 17).facet(
         facet=alt.Facet("label:N", title=None, sort=order, header=header), columns=2
     )
-    counts = data.group_by("label", maintain_order=True).agg(pl.len()).iter_rows()
-    sizes = ", ".join(f"{label}: {n} symbols" for label, n in counts)
-    return panels.properties(title="Six grammars", description=f"Listing of rules. {sizes}."), data
+    sizes = plots.tell(data.group_by("label", maintain_order=True).len(), "{label}: {len} symbols", ", ")
+    known = data.filter(grammar="cfg3b_pdcode").height
+    changed = data.filter(other).height if known else 0
+    return plots.figure(
+        panels,
+        data,
+        f"Six grammars; the published code changes {plots.count([changed], 'symbol')} of cfg3b",
+        "All right-hand sides of a symbol are equally likely. Red: what the published code has otherwise",
+        told=f"Listing of rules. {sizes}.",
+    )
 
 
 def lengths(context: Results) -> Figure:
@@ -60,36 +65,21 @@ def lengths(context: Results) -> Figure:
     stats = _labelled(context.table("pcfg_length_stats").drop_nulls("published")).with_columns(
         cumulative=pl.col("quantity").replace_strict(shares, return_dtype=pl.Float64)
     )
-    data = pl.concat(
-        [
-            law.select("label", "length", "cumulative", pl.lit("exact").alias("kind")),
-            stats.select(
-                "label",
-                pl.col("published").cast(pl.Int16).alias("length"),
-                "cumulative",
-                pl.lit("published").alias("kind"),
-            ),
-        ]
+    exact = law.select("label", "length", "cumulative", kind=pl.lit("exact"))
+    published = stats.select(
+        "label", pl.col("published").cast(pl.Int16).alias("length"), "cumulative", kind=pl.lit("published")
     )
-    x = alt.X("length:Q", title="tokens of a string", scale=alt.Scale(domain=[80, 460], clamp=True, nice=False))
-    y = alt.Y("cumulative:Q", title="share of strings up to this length", scale=alt.Scale(domain=[0, 1]))
-    base = alt.Chart(data)
-    lines = (
-        base.transform_filter(alt.datum.kind == "exact").mark_line(strokeWidth=1.8).encode(x=x, y=y, color=_coloured())
-    )
-    dots = (
-        base.transform_filter(alt.datum.kind == "published")
-        .mark_point(filled=True, size=60, opacity=1)
-        .encode(x=x, y=y, color=_coloured(), tooltip=["label:N", "length:Q", "cumulative:Q"])
-    )
+    x = Axis("length", "tokens of a string", domain=[80, 460])
+    y = plots.share("cumulative", "share of strings up to this length")
     off = stats.select((pl.col("exact") - pl.col("published")).abs().max()).item()
-    chart = (lines + dots).properties(
+    return plots.figure(
+        [*plots.lines(exact, x, y, BY_GRAMMAR), *plots.points(published, x, y, BY_GRAMMAR)],
+        pl.concat([exact, published]),
+        f"Published percentiles of lengths are at most {off:.0f} tokens from the exact ones",
+        "Lines: exact distribution functions; dots: published percentiles (25, 50, 75, 95 %)",
         width=520,
         height=300,
-        title="Lengths of strings",
-        description=f"Published percentiles are at most {off:.0f} tokens from the exact ones.",
     )
-    return chart, data
 
 
 def parse_tree(context: Results) -> Figure:
@@ -135,11 +125,15 @@ def parse_tree(context: Results) -> Figure:
         .encode(**at("x", "level"))
     )
     string = " ".join(leaves.sort("first")["name"].to_list())
-    title = alt.TitleParams("A string and its derivation", subtitle="cfg3b below 15; bars: ends of spans")
-    chart = alt.layer(edges, ends, dots, names, backs, words).properties(
-        width=640, height=260, title=title, description=f"The string {string}."
+    return plots.figure(
+        [edges, ends, dots, names, backs, words],
+        data,
+        f"A string of {tokens} tokens and its derivation",
+        "cfg3b below 15; bars: ends of spans",
+        told=f"The string {string}.",
+        width=640,
+        height=260,
     )
-    return chart, data
 
 
 def ceilings(context: Results) -> Figure:
@@ -149,76 +143,62 @@ def ceilings(context: Results) -> Figure:
     scores = _labelled(context.table("oracle").filter(root=FULL, quantity="acc"))
     masked = scores.filter(mask_rate=MAIN, task="masked").with_columns(panel=pl.lit("masked tokens"))
     after = scores.filter(task="next").with_columns(panel=pl.format("next token, ends of level {}", "level"))
-    data = pl.concat([masked, after]).select("panel", "label", "value", "se", "published", "where", "n")
-    order = [*masked["panel"].unique(), *after.sort("level")["panel"].unique(maintain_order=True)]
-    y = alt.Y("label:N", title=None, sort=list(GRAMMARS.values()))
-    scale = alt.Scale(domain=[0.6, 1], nice=False, clamp=True)
-    axis = alt.Axis(values=[0.6, 0.7, 0.8, 0.9, 1], format=".1f")
-
-    def panel(name: str) -> alt.LayerChart | alt.FacetChart:
-        base = alt.Chart(data.filter(panel=name))
-        best = base.mark_point(color=charts.BLUE, size=80, filled=True, opacity=1).encode(
-            y=y,
-            x=alt.X("value:Q", title="accuracy", scale=scale, axis=axis),
-            tooltip=["label:N", "value:Q", "se:Q", "n:Q"],
-        )
-        errors = (
-            base.transform_calculate(lo="datum.value-2*datum.se", hi="datum.value+2*datum.se")
-            .mark_rule(color=charts.INK)
-            .encode(y=y, x=alt.X("lo:Q", scale=scale), x2="hi:Q")
-        )
-        published = (
-            base.transform_filter("isValid(datum.published)")
-            .mark_point(shape="diamond", size=90, filled=True, opacity=1, color=charts.VERMILLION)
-            .encode(y=y, x=alt.X("published:Q", scale=scale), tooltip=["where:N", "published:Q"])
-        )
-        return alt.layer(errors, best, published).properties(
-            width=210, height=alt.Step(24), title=alt.TitleParams(name, fontSize=13)
-        )
-
-    panels = alt.concat(*(panel(name) for name in order), columns=2)
-    above = data.filter(pl.col("published") > pl.col("value") + 2 * pl.col("se"))
-    excesses = "; ".join(
-        f"{row['label']}: best {row['value']:.3f}, published {row['published']:.2f}"
-        for row in above.iter_rows(named=True)
+    data = pl.concat([masked, after.sort("level", maintain_order=True)]).select(
+        "panel", "label", "value", "se", "published", "where", "n"
     )
-    subtitle = "Circles: best possible, two standard errors. Diamonds: published models"
-    title = alt.TitleParams("How well anything can predict", subtitle=subtitle)
-    return panels.properties(title=title, description=f"Published above the best possible: {excesses or 'none'}."), data
+    data = data.with_columns(lo=pl.col("value") - 2 * pl.col("se"), hi=pl.col("value") + 2 * pl.col("se"))
+    data = data.with_columns(above=pl.col("published") > pl.col("hi"))
+    x = Axis("value", "accuracy (axis from 0.6)", domain=[0.6, 1], values=[0.6, 0.7, 0.8, 0.9, 1])
+    y = Axis("label", None, "N", order=list(GRAMMARS.values()))
+    panels = []
+    for name, rows in plots.split(data, "panel"):
+        printed = rows.drop_nulls("published")
+        diamonds = plots.points(printed, x.but(field="published"), y, charts.VERMILLION, shape="diamond", size=90)
+        over = alt.Chart(rows.filter("above")).mark_text(dx=8, align="left", fontSize=plots.SMALL, text="above!")
+        marks = [*plots.points(rows, x, y, ends=("lo", "hi"), size=80), *diamonds]
+        marks.append(over.encode(x=x.at(alt.X, "published"), y=y.at(alt.Y)))
+        panels.append(plots.panel(marks, name, 210, alt.Step(24)))
+    excesses = plots.tell(data.filter("above"), "{label}, {panel}: best {value:.3f}, published {published:.2f}")
+    return plots.figure(
+        plots.grid(panels),
+        data,
+        f"Above what anything can reach: {data['above'].sum()} of {data['published'].count()} published accuracies",
+        f"Circles: the best possible predictor on {plots.count(data['n'], 'token')}; bars: two standard errors. "
+        "Diamonds: published models",
+        told=f"Published above the best possible: {excesses or 'none'}.",
+    )
 
 
 def windows(context: Results) -> Figure:
     """Medians of L_robust and L_close of the best predictor over the width of the window, on three truncated grammars:
     what a model has that has learned all there is (equations 4.94 and 4.95). It trusts every token that it sees."""
-    distances = context.table("oracle").filter(
-        pl.col("quantity").is_in(["robust", "close"]), pl.col("task") == "hidden"
-    )
     what = {"robust": "without the window: L_robust", "close": "nothing but the window: L_close"}
-    data = distances.select(
-        pl.col("quantity").replace_strict(what, return_dtype=pl.String).alias("panel"),
-        pl.format("root {}", "root").alias("grammar"),
-        "ngram",
-        "value",
-        "n",
-    ).sort("panel", "grammar", "ngram")
-    x = alt.X(
-        "ngram:Q", title="tokens of the window, n", axis=alt.Axis(values=data["ngram"].unique().to_list(), format="d")
+    data = (
+        context.table("oracle")
+        .filter(pl.col("quantity").is_in(["robust", "close"]), task="hidden")
+        .select(
+            pl.col("quantity").replace_strict(what, return_dtype=pl.String).alias("panel"),
+            pl.format("root {}", "root").alias("grammar"),
+            *("ngram", "value", "n"),
+        )
+        .sort("panel", "grammar", "ngram")
     )
-    y = alt.Y("value:Q", title="total variation, median", scale=alt.Scale(domain=[0, 0.6]))
-    scale = alt.Scale(range=[charts.BLUE, charts.VERMILLION, charts.GREEN])
-    colour = alt.Color("grammar:N", title=None, legend=LINE, scale=scale)
-    dashes = alt.Scale(range=[[1, 0], [6, 3], [2, 2]])  # lines of several roots lie on each other
-    base = alt.Chart(data).encode(
-        x=x, y=y, color=colour, strokeDash=alt.StrokeDash("grammar:N", title=None, scale=dashes)
+    x = plots.listed("ngram", "tokens of the window, n", data)
+    y = Axis("value", "total variation, median", domain=[0, 0.6], values=[0, 0.2, 0.4, 0.6])
+    by = plots.kinds(data["grammar"].unique(maintain_order=True), "grammar")
+    panels = [
+        plots.panel(plots.lines(data.filter(panel=name), x, y, by, dots=True), name, 250, 210) for name in what.values()
+    ]
+    three = data.filter(ngram=3)
+    moved = plots.least(data.filter(pl.col("value") >= STILL, panel=what["robust"])["ngram"])
+    still = plots.most(data.filter(~(pl.col("ngram") >= moved))["ngram"])
+    return plots.figure(
+        plots.grid(panels),
+        data,
+        f"The best prediction does not move where {still:.0f} tokens around it are hidden" if still == still else MOVES,
+        f"Medians over {plots.count(data['n'], 'token')} of the best predictor; grammars cut at a root",
+        told=f"At n = 3: {plots.tell(three, '{panel}, {grammar}: {value:.3f}')}.",
     )
-    layers = base.mark_line(strokeWidth=2) + base.mark_point(filled=True, size=45, opacity=1)
-    panels = layers.properties(width=250, height=210).facet(
-        facet=alt.Facet("panel:N", title=None, sort=list(what.values())), columns=2
-    )
-    medians = "; ".join(
-        f"{row['panel']}, {row['grammar']}: {row['value']:.3f}" for row in data.filter(ngram=3).iter_rows(named=True)
-    )
-    return panels.properties(title="Where n-gram measures end", description=f"At n = 3: {medians}."), data
 
 
 def constructions(context: Results) -> Figure:
@@ -227,15 +207,21 @@ def constructions(context: Results) -> Figure:
     error."""
     data = context.table("constructions").filter(prop=9).sort("d", "c")
     data = data.with_columns(size=pl.format("d = {}, k = {}", "d", "k"))
-    order = data["size"].unique(maintain_order=True).to_list()
-    colour = alt.Color("size:N", title=None, legend=LINE, scale=alt.Scale(domain=order, range=COLOURS[: len(order)]))
-    x = alt.X("c:Q", title="score of the support, c")
-    y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0.4, 1], clamp=True, nice=False))
-    lines = alt.Chart(data).mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=30)).encode(x=x, y=y, color=colour)
+    by = plots.kinds(data["size"].unique(maintain_order=True), "size", dashes=False)
+    x, y = Axis("c", "score of the support, c"), plots.share("accuracy", low=0.5)
     limits = data.group_by("size", maintain_order=True).agg(pl.col("threshold_c").first().alias("c"))
-    rules = alt.Chart(limits).mark_rule(strokeDash=[4, 3]).encode(x=x, color=colour)
-    thresholds = ", ".join(f"{c:.2f} for {size}" for size, c in limits.iter_rows())
-    chart = (rules + lines).properties(
-        width=480, height=240, title="How sharp attention has to be", description=f"Exact from c = {thresholds} on."
+    rules = [
+        layer
+        for size, c in limits.iter_rows()
+        for layer in plots.rule(x, c, upright=True, dash=plots.DASHED, colour=by.looks[size].colour)
+    ]
+    return plots.figure(
+        [*rules, *plots.lines(data, x, y, by, dots=True)],
+        data,
+        "Attention needs scores from {:.1f} to {:.1f} for exact parities".format(
+            plots.least(limits["c"]), plots.most(limits["c"])
+        ),
+        "Over all strings. Dashed: at most 1/(4k) of the attention leaves the support, from where on there is no error",
+        told=f"Exact from c = {plots.tell(limits, '{c:.2f} for {size}', ', ')} on.",
+        width=480,
     )
-    return chart, data

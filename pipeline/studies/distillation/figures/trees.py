@@ -7,10 +7,11 @@ from itertools import combinations
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
-from pipeline.kit.charts import Figure, empty
+from pipeline.kit import charts, plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import DEGREES, by_arms, kinds
+from pipeline.studies.distillation.figures.common import DEGREES, courses, ending, last, means_of
 from pipeline.studies.distillation.names import TREE_STUDENTS, TREE_TEACHER
 
 CHANCE = 1 / 8
@@ -19,16 +20,31 @@ DRAWN = ("low", "mid", "high")  # candidates; the table has all and their pairs
 NODES = {"T1": "root", "T2": "its child", "T4": "above the leaf"}
 
 
+@plots.drawn("Hierarchical parity")
 def trees(context: Results) -> Figure:
     """Accuracy on hierarchical parity: the teacher and students of labels, of the last checkpoint, of all in turn; and
     students of one or two checkpoints before the last. Mean over models with its interval."""
-    table = context.table("arms").filter(pl.col("run").is_in([TREE_TEACHER, TREE_STUDENTS]))
+    table = plots.some(context.table("arms").filter(pl.col("run").is_in([TREE_TEACHER, TREE_STUDENTS])))
     parts = {
         "all in turn": ["label", "ce", "os", "prog"],
         "one checkpoint": list(DRAWN),
         "two checkpoints": [first + second for first, second in combinations(DRAWN, 2)],
     }
-    return by_arms(table, "Hierarchical parity", parts, CHANCE, width=170)
+    panels = [
+        courses(table.filter(pl.col("arm").is_in(arms)), name, CHANCE, 170, 1, "bottom")
+        for name, arms in parts.items()
+        if table["arm"].is_in(arms).any()
+    ]
+    ends = last(table)
+    best = ends.filter(pl.col("run") != TREE_TEACHER).sort("value", descending=True, maintain_order=True)
+    top = f"“{best['label'][0]}” ends at {charts.number(best['value'][0])}, " if best.height else ""
+    return plots.figure(
+        plots.grid(panels, 3, shared=False),
+        table,
+        f"Hierarchical parity: {top}one-shot at {ending(table, 'os')}, progressive at {ending(table, 'prog')}",
+        means_of(table),
+        told=f"Accuracy at the end: {plots.tell(ends, '{label}: {value:.2f}')}.",
+    )
 
 
 def decision_tree(context: Results) -> Figure:
@@ -78,27 +94,29 @@ def decision_tree(context: Results) -> Figure:
     return chart, data
 
 
+@plots.drawn("Parities on the way to one class while the teacher learns")
 def branches(context: Results) -> Figure:
     """How far monomials of the signs of each parity on the way to class 0 separate from others (SEP), by degree, for
     one teacher."""
-    table = context.table("separation").filter(model=0)
-    title = "Parities on the way to one class while the teacher learns"
-    if not table.height:
-        return empty(title, "nothing was trained at this scale")
-    data = table.with_columns(
+    data = plots.some(context.table("separation").filter(model=0)).with_columns(
         label=pl.col("feature").replace_strict(NODES, return_dtype=pl.String),
         panel=pl.col("degree").cast(pl.Int64).replace_strict(DEGREES, return_dtype=pl.String),
     )
-    labels = list(NODES.values())
-    chart = (
-        alt.Chart(data)
-        .mark_line(strokeWidth=2)
-        .encode(
-            x=alt.X("step:Q", title="steps of the teacher", axis=alt.Axis(tickCount=4, format="~s")),
-            y=alt.Y("separation:Q", title="SEP"),
-            **kinds("label", labels, "parity"),
-            column=alt.Column("panel:N", title="products of", sort=list(DEGREES.values())),
-        )
-        .properties(width=170, height=180, title=title, description="Separation of monomials by parity and degree.")
+    by, x = plots.kinds(NODES.values(), title="parity"), plots.steps(title="steps of the teacher")
+    most = plots.most(data["separation"])
+    y = Axis("separation", "SEP", domain=[0, most])
+    panels = [
+        plots.panel(plots.lines(data.filter(panel=name), x, y, by), f"products of {name}", 170, 180)
+        for name in DEGREES.values()
+        if name in data["panel"]
+    ]
+    top = data.sort("separation", descending=True, maintain_order=True)
+    best = top.unique("label", keep="first", maintain_order=True)
+    first = best.row(0, named=True)
+    return plots.figure(
+        plots.grid(panels, 3),
+        data,
+        f"Of the parities “{first['label']}” stands out most: products of {first['panel']}, at step {first['step']}",
+        "SEP of monomials, one teacher",
+        told=f"Largest: {plots.tell(best, '{label}: {separation:.1f}, products of {panel}, step {step}')}.",
     )
-    return chart, data

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis, Kinds
 from pipeline.kit.results import Results
 
 TARGETS = {
@@ -22,22 +19,6 @@ COLOURS = {"aligned": charts.BLUE, "iid": charts.VERMILLION, "labels": charts.GR
 LEAST_LOSS = 1e-4  # where figures show a loss of 0
 
 
-def _log(
-    field: str, title: str, domain: list[float] | None = None, values: list[float] | None = None, form: str = "~s"
-) -> dict[str, Any]:
-    """Return the arguments of a log axis; what lies outside its domain is drawn at its end."""
-    scale = alt.Scale(type="log", clamp=True, domain=domain) if domain else alt.Scale(type="log")
-    axis = alt.Axis(values=values, format=form) if values else alt.Axis(format="~g", tickCount=5)
-    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis}
-
-
-def _colour(column: str, names: dict[str, str], **legend: Any) -> alt.Color:
-    scale = alt.Scale(domain=list(names.values()), range=[COLOURS[name] for name in names])
-    return alt.Color(
-        f"{column}:N", title=None, scale=scale, legend=alt.Legend(orient="top", columns=1, symbolOpacity=1, **legend)
-    )
-
-
 def majority_sizes(context: Results) -> Figure:
     """Absolute Fourier coefficients of the majority of d coordinates (dots), and two forms of their size: as
     printed, and with the root and the power of the cited book."""
@@ -46,32 +27,25 @@ def majority_sizes(context: Results) -> Figure:
     long = data.unpivot(index=["panel", "i"], on=list(forms), variable_name="form", value_name="size").with_columns(
         pl.col("form").replace_strict(forms)
     )
-    x = alt.X("i:Q", title="coordinates of the set, i", axis=alt.Axis(values=data["i"].unique().sort().to_list()))
+    by = plots.kinds(dict(zip(forms.values(), [charts.VERMILLION, charts.BLUE], strict=True)), "form", columns=1)
+    x = plots.listed("i", "coordinates of the set, i", data)
     panels = []
-    for panel in data["panel"].unique(maintain_order=True):
-        y = alt.Y(**_log("size", "absolute coefficient"))
-        colour = alt.Color(
-            "form:N",
-            title=None,
-            scale=alt.Scale(domain=list(forms.values()), range=[charts.VERMILLION, charts.BLUE]),
-            legend=alt.Legend(orient="top", columns=1, symbolType="stroke", symbolStrokeWidth=2),
-        )
-        lines = alt.Chart(long.filter(panel=panel)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
-        exact = alt.Chart(data.filter(panel=panel))
-        dots = exact.mark_point(filled=True, size=60, color=charts.BLACK, opacity=1).encode(
-            x=x, y=alt.Y(**_log("exact", "absolute coefficient"))
-        )
-        panels.append(
-            alt.layer(lines, dots).properties(width=240, height=220, title=alt.TitleParams(panel, fontSize=13))
-        )
-    third = data.filter(i=3)
-    coefficients = "; ".join(
-        f"{row['panel']}, i = 3: exact {row['exact']:.3g}, printed {row['printed']:.3g}, "
-        f"corrected {row['corrected']:.3g}"
-        for row in third.iter_rows(named=True)
+    for name, rows in plots.split(data, "panel"):
+        own = long.filter(panel=name)
+        y = plots.log("size", "absolute coefficient", pl.concat([own["size"], rows["exact"]])).but(form=".0e")
+        marks = [*plots.lines(own, x, y, by), *plots.points(rows, x, y.but(field="exact"), charts.BLACK)]
+        panels.append(plots.panel(marks, name, 240, 220))
+    pattern = "{panel}, i = 3: exact {exact:.3g}, printed {printed:.3g}, corrected {corrected:.3g}"
+    off = data.select(*((pl.col(form) / pl.col("exact")).log10().abs().max().alias(form) for form in forms))
+    far = {form: plots.about(10 ** off[form][0]) for form in forms}
+    return plots.figure(
+        plots.grid(panels),
+        data,
+        f"Sizes of the majority's coefficients: the printed form is off by up to {far['printed']} times, "
+        f"the corrected one by {far['corrected']}",
+        "Dots: exact coefficients; dashes tell the forms apart",
+        told=f"{plots.tell(data.filter(i=3), pattern)}.",
     )
-    title = alt.TitleParams("Fourier coefficients of the majority", subtitle="Dots: exact")
-    return alt.hconcat(*panels, spacing=30).properties(title=title, description=f"{coefficients}."), data
 
 
 def stage_correlations(context: Results) -> Figure:
@@ -82,55 +56,34 @@ def stage_correlations(context: Results) -> Figure:
     names = {mode: TARGETS[mode].split(", ")[1] for mode in ("aligned", "iid")}
     data = data.with_columns(start=pl.col("mode").replace_strict(names))
     widths = data["m"].unique().sort().to_list()
-    every = pl.concat([data["in_mean"], data["off_mean"]]).to_numpy()
-    title, domain = "mean |correlation|", [float(every.min()) / 1.5, float(every.max()) * 1.5]
+    every = pl.concat([data["in_mean"], data["off_mean"]])
+    x = Axis("m", "neurons of the teacher, m", log=True, values=widths, domain=[widths[0] / 1.5, widths[-1] * 1.5])
+    y = plots.log("in_mean", "mean |correlation|", every)
     panels = []
     for start in names.values():
         rows = data.filter(start=start)
-        x = alt.X(**_log("m", "neurons of the teacher, m", [widths[0] / 1.5, widths[-1] * 1.5], widths, "d"))
-        inside = (
-            alt.Chart(rows)
-            .mark_point(filled=True, size=35, opacity=0.7)
-            .encode(
-                x=x,
-                y=alt.Y(**_log("in_mean", title, domain)),
-                color=alt.value(charts.BLUE),
-                tooltip=["m", "seed", "in_mean", "in_min"],
-            )
-        )
-        outside = (
-            alt.Chart(rows)
-            .mark_point(filled=True, size=35, opacity=0.7)
-            .encode(
-                x=x,
-                y=alt.Y(**_log("off_mean", title, domain)),
-                color=alt.value(charts.GREY),
-                tooltip=["m", "seed", "off_mean"],
-            )
-        )
-        bound = (
-            alt.Chart(rows.head(1))
-            .mark_rule(strokeDash=[5, 4], color=charts.BLACK)
-            .encode(y=alt.Y(**_log("bound", title, domain)))
-        )
-        layers = [outside, inside, bound]
+        marks = [
+            *plots.points(rows, x, y.but(field="off_mean"), charts.GREY, tips=["seed"], size=35),
+            *plots.points(rows, x, y, tips=["seed"], size=35),
+            *plots.rule(y, rows["bound"][0], "bound as printed, 1/8k", dash=plots.DASHED, colour=charts.BLACK),
+        ]
         if start == names["iid"]:
-            layers.append(
-                alt.Chart(rows.unique("m", maintain_order=True))
-                .mark_line(color=charts.VERMILLION, strokeWidth=1.5)
-                .encode(x=x, y=alt.Y(**_log("spread", title, domain)))
-            )
-        panels.append(alt.layer(*layers).properties(width=240, height=230, title=alt.TitleParams(start, fontSize=13)))
-    d, k = data["d"][0], data["k"][0]
-    means = data.group_by("start", "m", maintain_order=True).agg(pl.col("in_mean").mean())
-    correlations = ", ".join(
-        f"{row['start']}, m = {row['m']}: {row['in_mean']:.4f}" for row in means.iter_rows(named=True)
+            marks += plots.lines(rows.unique("m", maintain_order=True), x, y.but(field="spread"), charts.VERMILLION)
+        panels.append(plots.panel(marks, start, 240, 230))
+    d, k, seeds = data["d"][0], data["k"][0], data["seed"].n_unique()
+    means = data.group_by("start", "m", maintain_order=True).agg(
+        pl.col("in_mean").mean(), above=(pl.col("in_mean") >= pl.col("bound")).sum(), n=pl.len()
     )
-    title_ = alt.TitleParams(
-        f"What the stage-one teacher tells of single coordinates (d = {d}, k = {k})",
-        subtitle="Blue: inside the support; grey: outside. Dashed: 1/8k, as printed; red: closed form",
+    above = {start: f"{rows['above'].sum()} of {rows['n'].sum()}" for start, rows in plots.split(means, "start")}
+    return plots.figure(
+        plots.grid(panels),
+        data,
+        "Mean correlations exceed the printed bound for "
+        + " and ".join(f"{n} teachers from the {start}" for start, n in above.items()),
+        f"d = {d}, k = {k}; a dot is one teacher, {plots.count([seeds], 'seed')} of each width. Blue: coordinates "
+        "inside the support; grey: outside. Dashed: the bound; red: closed form",
+        told=f"Inside: {plots.tell(means, '{start}, m = {m}: {in_mean:.4f}', ', ')}.",
     )
-    return alt.hconcat(*panels, spacing=30).properties(title=title_, description=f"Inside: {correlations}."), data
 
 
 def support_recovery(context: Results) -> Figure:
@@ -139,54 +92,46 @@ def support_recovery(context: Results) -> Figure:
     Theorem 23, moved to the first dot. Triangles: not reached with so many samples."""
     data = context.table("support_recovery").sort("mode", "d")
     names = {mode: TARGETS[mode] for mode in ("aligned", "iid", "labels")}
-    first = (
-        data.drop_nulls("value")
-        .group_by("mode", maintain_order=True)
-        .agg((pl.col("value").first() / pl.col("formula").first()).alias("constant"))
-    )
-    data = data.join(first, on="mode", how="left").with_columns(
+    ratio = (pl.col("value").first() / pl.col("formula").first()).alias("constant")
+    first = data.drop_nulls("value").group_by("mode", maintain_order=True).agg(ratio)
+    data = data.join(first, on="mode", how="left", maintain_order="left").with_columns(
         target=pl.col("mode").replace_strict(names), moved=pl.col("formula") * pl.col("constant")
     )
     sizes = data["d"].unique().sort().to_list()
     ticks = [size for size in sizes if size not in (13, 17)]  # where there is room
-    x = alt.X(**_log("d", "coordinates, d", [sizes[0] * 0.9, sizes[-1] * 1.1], ticks))
+    x = Axis("d", "coordinates, d", log=True, domain=[sizes[0] * 0.9, sizes[-1] * 1.1], values=ticks)
+    reached = data.drop_nulls("value")
     highest = pl.concat([data[name].cast(pl.Float64).drop_nulls() for name in ("value", "predicted", "largest")])
-    domain = [20.0, 10.0 ** math.ceil(math.log10(highest.to_numpy().max()) + 0.2)]
-    colour = _colour("target", names)
-
-    def y(column: str) -> alt.Y:
-        return alt.Y(**_log(column, "samples", domain, [10.0**n for n in range(1, 9)]))
-
-    base = alt.Chart(data.drop_nulls("value"))
-    short = alt.Chart(data.filter(pl.col("value").is_null()).with_columns(some=pl.format("{}/{}", "ever", "seeds")))
+    y = plots.log("value", "samples", [20.0, *(1.6 * highest)]).but(form="~s")
+    by = plots.kinds({name: COLOURS[mode] for mode, name in names.items()}, "target", dashes=False, columns=1)
+    short = data.filter(pl.col("value").is_null())
+    tips = ["predicted", "ever", "seeds", "interval"]
+    shown = plots.kinds({name: COLOURS[mode] for mode, name in names.items()}, "target", dashes=False, legend=None)
+    dashed = plots.lines(reached, x, y.but(field="moved"), shown, strokeWidth=1, strokeDash=plots.DASHED)
+    unreached = plots.points(short, x, y.but(field="largest"), shown, tips=tips, shape="triangle-up", filled=False)
     layers = [
-        alt.Chart(data.drop_nulls("predicted")).mark_line(strokeWidth=1.5).encode(x=x, y=y("predicted"), color=colour),
-        base.mark_line(strokeDash=[5, 4], strokeWidth=1).encode(x=x, y=y("moved"), color=colour),
-        alt.Chart(data.drop_nulls(["lo", "hi"])).mark_rule().encode(x=x, y=y("lo"), y2="hi:Q", color=colour),
-        base.mark_point(filled=True, size=55, opacity=1).encode(
-            x=x,
-            y=y("value"),
-            color=colour,
-            tooltip=["target", "d", "value", "lo", "hi", "interval", "predicted", "ever", "seeds"],
-        ),
-        short.mark_text(dy=-13, fontSize=11).encode(x=x, y=y("largest"), text="some:N", color=colour),
-        short.mark_point(shape="triangle-up", size=60).encode(
-            x=x, y=y("largest"), color=colour, tooltip=["target", "d", "largest", "ever", "seeds"]
-        ),
+        *plots.lines(data.drop_nulls("predicted"), x, y.but(field="predicted"), by, strokeWidth=1.5),
+        *dashed,
+        *plots.points(reached, x, y, shown, ends=("lo", "hi"), tips=tips),
+        *unreached,
     ]
-    samples = "; ".join(
-        f"{row['target']}, d = {row['d']}: "
-        + (f"{row['value']:.0f}" if row["value"] is not None else f"not with {row['largest']}")
-        for row in data.iter_rows(named=True)
+    told = reached.with_columns(samples=pl.format("{}", pl.col("value").round(0).cast(pl.Int64)))
+    missed = short.with_columns(samples=pl.format("not with {}", "largest"))
+    words = plots.tell(pl.concat([told, missed]).sort("mode", "d"), "{target}, d = {d}: {samples}")
+    last = reached.sort("d").unique("target", keep="last", maintain_order=True)
+    last = last.with_columns(about=pl.col("value").map_elements(plots.about, return_dtype=pl.String))
+    title = plots.tell(last, "{about} samples at d = {d} from {target}", ", ").replace("from labels", "from the labels")
+    return plots.figure(
+        layers,
+        data,
+        f"The support shows in one step with {title}",
+        f"Dots: nine of ten neurons show it, with 95 % intervals over {plots.count(data['seeds'], 'seed')} (bars). "
+        "Lines: predicted from the population's gradient; dashed: formulas, moved to the first dot; "
+        "triangles: not reached with so many",
+        told=f"{words}.",
+        width=480,
+        height=320,
     )
-    title = alt.TitleParams(
-        "Samples that show the support in one step",
-        subtitle=[
-            "Lines: predicted from the population's gradient; dashed: formulas, moved to the first dot;",
-            "triangles: not enough at so many, with how many of the teachers are good enough for it",
-        ],
-    )
-    return alt.layer(*layers).properties(width=480, height=320, title=title, description=f"{samples}."), data
 
 
 def stage_two(context: Results) -> Figure:
@@ -199,31 +144,25 @@ def stage_two(context: Results) -> Figure:
         pl.max_horizontal("hinge", pl.lit(LEAST_LOSS)).alias("shown"),
         pl.format("d = {}, k = {}, m = {}", "d", "k", "m").alias("panel"),
     )
-    colour = alt.Color(
-        "name:N",
-        title=None,
-        scale=alt.Scale(domain=list(names.values()), range=[charts.BLUE, charts.VERMILLION]),
-        legend=alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=2),
-    )
+    by = plots.kinds(names.values(), "name", dashes=False)
+    y = plots.log("shown", "hinge loss", [LEAST_LOSS, 10.0])
     panels = []
-    for panel in data["panel"].unique(maintain_order=True):
-        rows = data.filter(panel=panel)
-        most = int(rows["step"].max())  # type: ignore[arg-type]
-        x = alt.X(
-            "step:Q",
-            title="steps of one input each",
-            axis=alt.Axis(format="~s", values=[n * most // 4 for n in range(5)]),
-        )
-        y = alt.Y(**_log("shown", "hinge loss", [LEAST_LOSS, 10.0]))
-        lines = alt.Chart(rows).mark_line(strokeWidth=1.3, opacity=0.8).encode(x=x, y=y, color=colour, detail="seed:N")
-        panels.append(lines.properties(width=240, height=220, title=alt.TitleParams(panel, fontSize=13)))
+    for name, rows in plots.split(data, "panel"):
+        most = int(plots.most(rows["step"]))
+        x = plots.steps(title="steps of one input each").but(values=[n * most // 4 for n in range(5)])
+        curves = plots.lines(rows, x, y, by, each="seed", strokeWidth=1.3, opacity=0.8)
+        panels.append(plots.panel(curves, name, 240, 220))
     best = data.filter("is_best").group_by("panel", "name", maintain_order=True).agg(pl.col("hinge").max())
-    losses = "; ".join(f"{row['panel']}, {row['name']}: {row['hinge']:.4f}" for row in best.iter_rows(named=True))
-    title = alt.TitleParams("Stage two", subtitle=f"A loss below {LEAST_LOSS:g} is drawn there")
-    chart = alt.hconcat(*panels, spacing=30).properties(
-        title=title, description=f"Largest of the best losses: {losses}."
+    highest = {name: plots.most(rows["hinge"]) for name, rows in plots.split(best, "name")}
+    return plots.figure(
+        plots.grid(panels),
+        data,
+        "Best losses of stage two: up to "
+        + ", ".join(f"{plots.about(highest.get(name))} at the {name}" for name in names.values()),
+        f"A line is one student, {plots.count([data['seed'].n_unique()], 'seed')}; a loss below {LEAST_LOSS:g} "
+        "is drawn there",
+        told=f"Largest of the best losses: {plots.tell(best, '{panel}, {name}: {hinge:.4f}')}.",
     )
-    return chart, data
 
 
 def end_to_end(context: Results) -> Figure:
@@ -236,33 +175,20 @@ def end_to_end(context: Results) -> Figure:
         pl.format("d = {}, k = {}, m = {}", "d", "k", "m_student").alias("panel"),
     )
     sizes = data["samples"].unique(maintain_order=True).to_list()
-    shape = alt.Color(
-        "samples:N",
-        title="first step",
-        scale=alt.Scale(domain=sizes, range=[charts.SKY, charts.BLUE]),
-        legend=alt.Legend(orient="top"),
-    )
+    by = plots.kinds(dict(zip(sizes, [charts.SKY, charts.BLUE], strict=False)), "samples", title="first step")
+    x = plots.share("accuracy", low=0.5)
     panels = []
-    for n, panel in enumerate(data["panel"].unique(maintain_order=True)):
-        rows = data.filter(panel=panel)
-        x = alt.X("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0.4, 1]))
-        axis = alt.Axis(labelLimit=300) if n == 0 else None
-        y = alt.Y("name:N", title=None, sort=list(TARGETS.values()), axis=axis)
-        dots = (
-            alt.Chart(rows)
-            .mark_point(filled=True, size=55, opacity=0.8)
-            .encode(
-                x=x,
-                y=y,
-                yOffset=alt.YOffset("samples:N", sort=sizes),
-                color=shape,
-                tooltip=["name", "samples", "seed", "accuracy", "hinge", "precision"],
-            )
-        )
-        panels.append(dots.properties(width=200, height=200, title=alt.TitleParams(panel, fontSize=13)))
-    means = data.group_by("panel", "name", "samples", maintain_order=True).agg(pl.col("accuracy").mean())
-    accuracies = "; ".join(
-        f"{row['panel']}, {row['name']}, {row['samples']}: {row['accuracy']:.3f}" for row in means.iter_rows(named=True)
+    for n, (name, rows) in enumerate(plots.split(data, "panel")):
+        y = Axis("name", None, "N", order=list(TARGETS.values()), more={} if n == 0 else {"labels": False})
+        tips = ["seed", "hinge", "precision"]
+        marks = plots.points(rows, x, y, Kinds(by.field, by.looks, by.title), apart="samples", tips=tips, opacity=0.8)
+        panels.append(plots.panel([*plots.rule(x, 0.5, upright=True), *marks], name, 200))
+    means = data.group_by("panel", "name", "samples", maintain_order=True).agg(pl.col("accuracy").mean(), n=pl.len())
+    best = means.sort("accuracy", descending=True, maintain_order=True).row(0, named=True)
+    return plots.figure(
+        plots.grid(panels),
+        data,
+        f"After both stages students are best, {best['accuracy']:.2f}, of the {best['name']} with {best['samples']}",
+        f"A dot is one student, {plots.count(means['n'], 'student')} of each kind; dotted: guessing",
+        told=f"Mean accuracy: {plots.tell(means, '{panel}, {name}, {samples}: {accuracy:.3f}')}.",
     )
-    title = alt.TitleParams("Students after both stages")
-    return alt.hconcat(*panels, spacing=20).properties(title=title, description=f"Mean accuracy: {accuracies}."), data

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
-from pipeline.kit.charts import Figure, empty
+from pipeline.kit import plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
-from pipeline.studies.flipflop.figures.common import SETS, points
+from pipeline.studies.flipflop.figures.common import HOLLOW, SETS
 
 PANELS = {
     "on_write": "weight on the last write",
@@ -17,14 +17,13 @@ PANELS = {
 }
 
 
+@plots.drawn("Wrong and right answers")
 def glitches(context: Results) -> Figure:
     """Wrong and right answers of Transformers on both sets, means over the reads of each model: the weight of the last
     layer on the last write; the share of reads at which weights times lengths of values add up to more for the wrong
     bit; and the share that is right once all attention of the last layer is put on the last write. Two joined points
     for each model, hollow where it did not learn the training language."""
-    table = context.table("autopsy")
-    if not table.height:
-        return empty("Wrong and right answers", "nothing was trained at this scale")
+    table = plots.some(context.table("autopsy"))
     table = table.rename({"mended": "after_wrong", "kept": "after_right"})
     data = (
         table.unpivot(
@@ -41,36 +40,33 @@ def glitches(context: Results) -> Figure:
             model=pl.format("{} {}", pl.col("run").str.strip_prefix("flipflop-"), "replica"),
         )
     )
-    panels = []
-    for what, title in PANELS.items():
-        base = alt.Chart(data.filter(panel=what)).encode(
-            x=alt.X("answers:N", title="answers", sort=["wrong", "right"], axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("share:Q", title="share", scale=alt.Scale(domain=[0, 1])),
-            detail=["model:N", "of:N"],
-            color=alt.Color(
-                "of:N", title="set", scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top")
-            ),
-            tooltip=[
-                "model:N",
-                "learned:N",
-                "of:N",
-                "answers:N",
-                alt.Tooltip("share:Q", format=".3f"),
-                "n_wrong:Q",
-                "n_right:Q",
+    by = plots.kinds(data["of"].unique(maintain_order=True).sort(), "of", dashes=False, shapes=True, title="set")
+    x, y = Axis("answers", "answers", "N", order=["wrong", "right"]), plots.share("share", "share")
+    tips = ["model", "learned", "n_wrong", "n_right"]
+    data = data.with_columns(each=pl.format("{} {}", "model", "of"))
+    panels = [
+        plots.panel(
+            [
+                *plots.lines(rows, x, y, by.joined(), each="each", opacity=0.5),
+                *plots.points(rows, x, y, by, hollow="learned", tips=tips, size=45),
             ],
+            title,
+            170,
+            220,
         )
-        lines = base.mark_line(opacity=0.5)
-        panels.append(
-            alt.layer(lines, points(base, size=45)).properties(
-                width=170, height=220, title=alt.TitleParams(title, fontSize=12)
-            )
-        )
-    means = data.filter("learned").group_by("of", "panel", "answers", maintain_order=True)
-    words = "; ".join(
-        f"{row['of']}, {PANELS[row['panel']]}, {row['answers']} answers: {row['share']:.2f}"
-        for row in means.agg(pl.col("share").mean()).iter_rows(named=True)
+        for what, title in PANELS.items()
+        if (rows := data.filter(panel=what)).height
+    ]
+    learned = data.filter("learned").with_columns(what=pl.col("panel").replace_strict(PANELS, return_dtype=pl.String))
+    means = learned.group_by("of", "what", "answers", maintain_order=True).agg(pl.col("share").mean(), n=pl.len())
+    words = plots.tell(means, "{of}, {what}, {answers} answers: {share:.2f}")
+    on = means.filter(what=PANELS["on_write"])
+    found = {each: rows["share"].mean() for each, rows in plots.split(on, "answers")}
+    wrong, right = (plots.about(found.get(each)) for each in ("wrong", "right"))  # type: ignore[arg-type]
+    return plots.figure(
+        plots.grid(panels, 3),
+        data.drop("each"),
+        f"Attention on the last write: {wrong} at wrong answers, {right} at right ones",
+        f"Two joined points are one model, {plots.count(means['n'], 'model')} that learned; {HOLLOW}",
+        told=f"Means over models that learned. {words or 'None did'}.",
     )
-    chart = alt.hconcat(*panels).resolve_scale(color="shared")
-    description = f"Means over models that learned. {words or 'None did'}."
-    return chart.properties(title="Wrong and right answers", description=description), data

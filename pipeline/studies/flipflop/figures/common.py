@@ -4,36 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
 from pipeline.studies.flipflop.names import FAMILIES
 
 SETS = {"sparse": "sparse", "dense": "dense", "val": "training language", "mix": "mixture"}
 # Every family has a mark of its own: no two share both colour and shape.
 LOOKS = {
-    "baseline": (charts.BLUE, "circle"),
-    "middle": (charts.BLUE, "square"),
-    "seeds": (charts.BLUE, "diamond"),
-    "lstm": (charts.VERMILLION, "circle"),
-    "data": (charts.GREEN, "circle"),
-    "symbols": (charts.GREEN, "square"),
-    "scale_data": (charts.SKY, "circle"),
-    "scale_epochs": (charts.SKY, "square"),
-    "scale_size": (charts.SKY, "diamond"),
-    "position": (charts.ORANGE, "circle"),
-    "activation": (charts.ORANGE, "square"),
-    "sharpen": (charts.PURPLE, "circle"),
-    "combo": (charts.PURPLE, "square"),
-    "generative": (charts.BLACK, "circle"),
-    "wd": (charts.GREY, "circle"),
-    "optimiser": (charts.GREY, "square"),
-    "dropout_attn": (charts.GREY, "diamond"),
-    "dropout_ff": (charts.GREY, "triangle-up"),
-    "dropout_emb": (charts.GREY, "triangle-down"),
+    "baseline": Look(charts.BLUE, shape="circle"),
+    "middle": Look(charts.BLUE, shape="square"),
+    "seeds": Look(charts.BLUE, shape="diamond"),
+    "lstm": Look(charts.VERMILLION, shape="circle"),
+    "data": Look(charts.GREEN, shape="circle"),
+    "symbols": Look(charts.GREEN, shape="square"),
+    "scale_data": Look(charts.SKY, shape="circle"),
+    "scale_epochs": Look(charts.SKY, shape="square"),
+    "scale_size": Look(charts.SKY, shape="diamond"),
+    "position": Look(charts.ORANGE, shape="circle"),
+    "activation": Look(charts.ORANGE, shape="square"),
+    "sharpen": Look(charts.PURPLE, shape="circle"),
+    "combo": Look(charts.PURPLE, shape="square"),
+    "generative": Look(charts.BLACK, shape="circle"),
+    "wd": Look(charts.GREY, shape="circle"),
+    "optimiser": Look(charts.GREY, shape="square"),
+    "dropout_attn": Look(charts.GREY, shape="diamond"),
+    "dropout_ff": Look(charts.GREY, shape="triangle-up"),
+    "dropout_emb": Look(charts.GREY, shape="triangle-down"),
 }
+HOLLOW = "hollow: did not learn the training language"
+LEARNED = {True: plots.SOLID, False: [4, 3]}  # dashes of lines
 
 
 def drawn(frame: pl.DataFrame, column: str = "error") -> pl.DataFrame:
@@ -41,9 +43,14 @@ def drawn(frame: pl.DataFrame, column: str = "error") -> pl.DataFrame:
     floor = 0.5 / pl.col("n_reads")
     return frame.with_columns(
         shown=pl.max_horizontal(pl.col(column), floor),
-        label=pl.col("family").replace_strict(FAMILIES, default=pl.col("family"), return_dtype=pl.String),
+        label=family(),
         panel=pl.col("set").replace_strict(SETS, default=pl.col("set"), return_dtype=pl.String),
     )
+
+
+def family() -> pl.Expr:
+    """Return the names of families."""
+    return pl.col("family").replace_strict(FAMILIES, default=pl.col("family"), return_dtype=pl.String)
 
 
 def with_learned(context: Results, frame: pl.DataFrame, table: str = "final") -> pl.DataFrame:
@@ -52,42 +59,24 @@ def with_learned(context: Results, frame: pl.DataFrame, table: str = "final") ->
     return frame.join(known, on=["run", "replica"], how="left", maintain_order="left")
 
 
-def points(base: alt.Chart, **look: Any) -> Any:
-    """Return a point for each model: full where it learned what it was trained on, else hollow."""
-    return alt.layer(
-        base.transform_filter("datum.learned").mark_point(filled=True, **look),
-        base.transform_filter("!datum.learned").mark_point(filled=False, fill="white", strokeWidth=1.5, **look),
-    )
+def by_family(families: pl.Series) -> Kinds:
+    """Return the marks of families, in the order of `names.FAMILIES`."""
+    there = set(families)
+    return Kinds("label", {FAMILIES[each]: LOOKS[each] for each in FAMILIES if each in there})
 
 
-def dashed() -> Any:
-    """Return lines that are dashed where the model did not learn what it was trained on."""
-    return alt.condition("datum.learned", alt.value([1, 0]), alt.value([4, 3]))
+def by_learned(data: pl.DataFrame, x: Axis, y: Axis, by: Kinds | str, each: str, **mark: Any) -> plots.Layers:
+    """Return a line for each of ``each``, dashed where the model did not learn what it was trained on."""
+    parts = [(dash, data.filter(pl.col("learned").eq_missing(learned))) for learned, dash in LEARNED.items()]
+    return [
+        layer
+        for dash, rows in parts
+        if rows.height
+        for layer in plots.lines(rows, x, y, by, each=each, strokeDash=dash, **mark)
+    ]
 
 
-def log_axis(title: str, least: float = 1e-5) -> dict[str, Any]:
-    """Return the arguments of an axis of errors on a log scale."""
+def log_axis(field: str, title: str, least: float = 1e-5) -> Axis:
+    """Return an axis of errors on a log scale."""
     ticks = [10.0**n for n in range(-6, 1) if 10.0**n >= least / 1.5]
-    return {
-        "title": title,
-        "scale": alt.Scale(type="log", domain=[least, 1], clamp=True),
-        "axis": alt.Axis(values=ticks, format="~g"),
-    }
-
-
-def shaped(families: list[str]) -> alt.Shape:
-    """Return the shapes of families, in the order of their colours, so that both have one legend."""
-    subset = [family for family in FAMILIES if family in families]
-    scale = alt.Scale(domain=[FAMILIES[family] for family in subset], range=[LOOKS[family][1] for family in subset])
-    return alt.Shape("label:N", title=None, scale=scale, legend=_legend())
-
-
-def coloured(families: list[str], **legend: Any) -> alt.Color:
-    """Return the colours of families, some of which share one; beside `shaped` each has a mark of its own."""
-    subset = [family for family in FAMILIES if family in families]
-    scale = alt.Scale(domain=[FAMILIES[family] for family in subset], range=[LOOKS[family][0] for family in subset])
-    return alt.Color("label:N", title=None, scale=scale, legend=_legend(**legend))
-
-
-def _legend(**more: Any) -> alt.Legend:
-    return alt.Legend(orient="top", columns=3, symbolOpacity=1, **more)
+    return Axis(field, f"{title} (log scale)", log=True, domain=[least, 1], values=ticks)

@@ -9,14 +9,14 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
 
 SIDE = 260
 TITLES = {"flip-flop": "Flip-flop: remembers one bit", "recogniser": "Recogniser of flip-flop strings"}
 SETS = {"val": "FFL(0.8)", "sparse": "FFL(0.98)", "dense": "FFL(0.1)"}
-COLOURS = [charts.BLUE, charts.VERMILLION, charts.GREEN]
 
 
 def machines(context: Results) -> Figure:
@@ -26,13 +26,13 @@ def machines(context: Results) -> Figure:
     data = pl.DataFrame([row for name in TITLES for row in _arrows(moves.filter(machine=name), name)])
     nodes = pl.DataFrame([row for name in TITLES for row in _nodes(moves.filter(machine=name), name)])
     panels = [_panel(data.filter(machine=name), nodes.filter(machine=name), name) for name in TITLES]
-    arrows = "; ".join(
-        f"{row['machine']}: from {row['state_shown']} to {row['goal_shown']} by {row['symbols']}"
-        for row in data.iter_rows(named=True)
+    return plots.figure(
+        plots.grid(panels),
+        data,
+        "A flip-flop has two states; reading its strings takes four",
+        "Beside a state: symbols that keep it",
+        told=f"State diagrams. {plots.tell(data, '{machine}: from {state_shown} to {goal_shown} by {symbols}')}.",
     )
-    title = alt.TitleParams("Two machines", subtitle="Beside a state: symbols that keep it")
-    chart = alt.hconcat(*panels, spacing=30).properties(title=title, description=f"State diagrams. {arrows}.")
-    return chart, data
 
 
 def _place(state: int, count: int) -> tuple[float, float]:
@@ -92,8 +92,7 @@ def _panel(edges: pl.DataFrame, nodes: pl.DataFrame, machine: str) -> Any:
         dots.mark_text(fontSize=11, color=charts.INK).encode(**at("x", "y"), text="name:N"),
         dots.mark_text(fontSize=11, color=charts.GREY).encode(**at("x", "ky"), text="kept:N"),
     ]
-    title = alt.TitleParams(TITLES[machine], fontSize=13)
-    return alt.layer(*drawn).properties(width=SIDE + 30, height=SIDE, title=title)
+    return plots.panel(drawn, TITLES[machine], SIDE + 30, SIDE)
 
 
 def dilution(context: Results) -> Figure:
@@ -101,23 +100,19 @@ def dilution(context: Results) -> Figure:
     the product of key and query weights; dots are where it is one half, at T = 1 + exp(2σ) (Proposition 4)."""
     data = context.table("dilution").sort("sigma", "length")
     data = data.with_columns(pl.format("σ = {}", pl.col("sigma").cast(pl.Int32)).alias("norm"))
-    x = alt.X("length:Q", title="length T", scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=5, format="~s"))
-    y = alt.Y("bound:Q", title="largest possible weight", scale=alt.Scale(domain=[0, 1]))
-    legend = alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=2)
-    scale = alt.Scale(domain=data["norm"].unique(maintain_order=True).to_list(), range=COLOURS)
-    colour = alt.Color("norm:N", title=None, scale=scale, legend=legend)
+    by = plots.kinds(data["norm"].unique(maintain_order=True), "norm")
+    x = plots.log("length", "length T (log scale)", data["length"]).but(form="~s")
+    y = plots.share("bound", "largest possible weight")
     halves = data.group_by("norm", maintain_order=True).agg(pl.col("half").first()).with_columns(bound=0.5)
-    dots = (
-        alt.Chart(halves)
-        .mark_point(filled=True, size=70, opacity=1)
-        .encode(x=alt.X("half:Q", title="length T"), y=y, color=colour, tooltip=["norm:N", "half:Q"])
+    lengths = plots.tell(halves, "{half:.1f} for {norm}", ", ")
+    return plots.figure(
+        [*plots.lines(data, x, y, by), *plots.points(halves, x.but(field="half"), y, by, size=70)],
+        data,
+        f"Soft attention can put half its weight on a token up to lengths of {lengths}",
+        "Dots: one half, at T = 1 + exp(2σ); dashes tell norms apart",
+        told=f"One half at lengths {lengths}.",
+        width=440,
     )
-    lines = alt.Chart(data).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
-    lengths = ", ".join(f"{row['half']:.1f} for {row['norm']}" for row in halves.iter_rows(named=True))
-    chart = (lines + dots).properties(
-        width=440, height=240, title="Soft attention spreads", description=f"One half at lengths {lengths}."
-    )
-    return chart, data
 
 
 def ngrams(context: Results) -> Figure:
@@ -125,33 +120,19 @@ def ngrams(context: Results) -> Figure:
     are the closed form, dots the predictor itself on strings that were drawn."""
     data = context.table("ngram_law").sort("set", "n")
     data = data.with_columns(pl.col("set").replace_strict(SETS, return_dtype=pl.String).alias("language"))
-    x = alt.X(
-        "n:Q",
-        title="tokens seen, n",
-        scale=alt.Scale(type="log"),
-        axis=alt.Axis(values=[1, 2, 5, 10, 20, 50, 100, 200]),
+    x = Axis("n", "tokens seen, n (log scale)", log=True, values=[1, 2, 5, 10, 20, 50, 100, 200])
+    y, by = Axis("error", "wrong reads (share)", domain=[0, 0.5]), plots.kinds(SETS.values(), "language")
+    eleven = data.filter(n=11)
+    errors = plots.tell(eleven, "{error:.4f} in {language}", ", ")
+    short = plots.tell(eleven, "{error:.2g} of reads in {language}", ", ")
+    return plots.figure(
+        [*plots.lines(data, x, y, by), *plots.points(data.drop_nulls("sampled"), x, y.but(field="sampled"), by)],
+        data,
+        f"Whoever sees eleven tokens errs at least on {short}",
+        "Lines: closed form; dots: the predictor on strings that were drawn; dashes tell languages apart",
+        told=f"At n = 11: {errors}.",
+        width=440,
     )
-    legend = alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=2)
-    scale = alt.Scale(domain=list(SETS.values()), range=COLOURS)
-    colour = alt.Color("language:N", title=None, scale=scale, legend=legend)
-    y = alt.Y("error:Q", title="wrong reads (share)", scale=alt.Scale(domain=[0, 0.5]))
-    lines = alt.Chart(data).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
-    dots = (
-        alt.Chart(data.drop_nulls("sampled"))
-        .mark_point(filled=True, size=55, opacity=1)
-        .encode(
-            x=x,
-            y=alt.Y("sampled:Q", title="wrong reads (share)"),
-            color=colour,
-            tooltip=["language:N", "n:Q", "error:Q", "sampled:Q"],
-        )
-    )
-    eleven = data.filter(n=11).select("language", "error").iter_rows()
-    errors = ", ".join(f"{error:.4f} in {name}" for name, error in eleven)
-    chart = (lines + dots).properties(
-        width=440, height=240, title="What n tokens can tell", description=f"At n = 11: {errors}."
-    )
-    return chart, data
 
 
 def probe_scores(context: Results) -> Figure:
@@ -159,23 +140,21 @@ def probe_scores(context: Results) -> Figure:
     its 34th symbol, for position terms a above, at and below 0: attention leaves the last write where a line is above 0
     (Proposition 5)."""
     data = context.table("probe_scores").filter(pl.col("key") != "last write").sort("a", "key", "position")
-    x = alt.X("position:Q", title="position of the query")
-    y = alt.Y("score:Q", title="score less that of the last write")
-    scale = alt.Scale(domain=["itself", "first write"], range=[charts.VERMILLION, charts.BLUE])
-    legend = alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=2)
-    lines = (
-        alt.Chart()
-        .mark_line(strokeWidth=2)
-        .encode(x=x, y=y, color=alt.Color("key:N", title=None, scale=scale, legend=legend))
+    ends = [min(0.0, plots.least(data["score"])), max(0.0, plots.most(data["score"]))]
+    x = Axis("position", "position of the query", zero=False)
+    y = Axis("score", "score less that of the last write", domain=ends)
+    by = plots.kinds({"itself": charts.VERMILLION, "first write": charts.BLUE}, "key")
+    panels = [
+        plots.panel([*plots.rule(y, 0), *plots.lines(data.filter(model=name), x, y, by)], name, 170)
+        for name in ("a > 0", "a = 0", "a < 0")
+    ]
+    above = data.filter(pl.col("score") > 0).with_columns(pl.col("key").replace("itself", "query itself"))
+    first = above.group_by("model", "key", maintain_order=True).agg(pl.col("position").min())
+    crossings = plots.tell(first, "with {model} the {key} leads from {position} on", ", ")
+    return plots.figure(
+        plots.grid(panels, 3),
+        data,
+        f"Hard attention drifts off the last write: {crossings or 'nothing leads'}",
+        "One head with weights written down; above the dotted line attention leaves the last write",
+        told=f"Scores along the probe. {crossings or 'Nothing leads'}.",
     )
-    rule = alt.Chart().mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(y=alt.datum(0))
-    panels = alt.layer(lines, rule, data=data).properties(width=170, height=200)
-    chart = panels.facet(column=alt.Column("model:N", title=None, sort=["a > 0", "a = 0", "a < 0"]))
-    above = data.filter(pl.col("score") > 0).group_by("model", "key", maintain_order=True).agg(pl.col("position").min())
-    crossings = "; ".join(
-        f"{row['model']}: the {row['key'].replace('itself', 'query itself')} leads from {row['position']} on"
-        for row in above.iter_rows(named=True)
-    )
-    return chart.properties(
-        title="Hard attention drifts", description=f"Scores along the probe. {crossings or 'Nothing leads'}."
-    ), data
