@@ -1,0 +1,36 @@
+"""Ten short sequences of what people do with both engines; ``make soak`` carries out thousands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from random_use import RandomUse, References, lay_out_small, run
+from workspace import Workspace
+
+
+@pytest.fixture(scope="session")
+def small(once: Callable[[str, Callable[[Path], Workspace]], Path], fork_server: dict[str, str]) -> Path:
+    """The smallest study, built and committed."""
+
+    def build(path: Path) -> Workspace:
+        tree = lay_out_small(path / "tree", fork_server)
+        tree.engine("snakemake")
+        tree.git("add", "-A")
+        tree.git("commit", "-qm", "results")
+        return tree
+
+    return once("small-template", build) / "tree"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, 2])
+def test_sequences(number: int, small: Path, fork_server: dict[str, str], tmp_path: Path) -> None:
+    counts: Counter[str] = Counter()
+    references = References(tmp_path / "references")
+    run(partial(RandomUse, small, tmp_path / "work", references, fork_server, counts), number, sequences=5, steps=4)
+    print(counts)
+    assert counts["sequences"] == 5
