@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,12 @@ EDITS: dict[str, tuple[tuple[Any, ...], Callable[[Workspace, Any], None]]] = {
 }
 
 
+Edits = tuple[tuple[str, Any], ...]
+some = st.lists(st.sampled_from(sorted(EDITS)), max_size=2, unique=True).flatmap(
+    lambda names: st.tuples(*(st.tuples(st.just(name), st.sampled_from(EDITS[name][0])) for name in names))
+)
+
+
 # --- builds from nothing -------------------------------------------------------------------------------------
 
 LIST = """
@@ -215,14 +222,20 @@ def _md5(path: Path) -> str:
 # --- one sequence --------------------------------------------------------------------------------------------
 
 
+@dataclass
+class Tally:
+    """What was done in some sequences, and what was at fault."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+
 class RandomUse(RuleBasedStateMachine):
     """A work tree in which everything is up to date, and then one thing after another is done."""
 
-    def __init__(
-        self, start: Path, folder: Path, references: References, env: dict[str, str], counts: Counter[str]
-    ) -> None:
+    def __init__(self, start: Path, folder: Path, references: References, env: dict[str, str], tally: Tally) -> None:
         super().__init__()
-        self.folder, self.references, self.counts = folder, references, counts
+        self.folder, self.references, self.tally, self.counts = folder, references, tally, tally.counts
         shutil.rmtree(folder, ignore_errors=True)
         path = Path(shutil.copytree(start, folder / "tree", symlinks=True))
         self.tree = Workspace(path, env)  # whose programs are forked
@@ -242,7 +255,9 @@ class RandomUse(RuleBasedStateMachine):
 
     def fail(self, why: str) -> None:
         self.failed = True
-        raise AssertionError("\n".join(["", *self.history, "", why, f"(work tree: {self.tree.path})"]))
+        text = "\n".join(["", *self.history, "", why, f"(work tree: {self.tree.path})"])
+        self.tally.faults.append(text)
+        raise AssertionError(text)
 
     def check_output(self, output: str) -> None:
         if "Traceback" in output or "unexpected error" in output:
@@ -296,40 +311,40 @@ class RandomUse(RuleBasedStateMachine):
 
     # --- what people do
 
-    @rule(
-        edits=st.lists(st.sampled_from(sorted(EDITS)), min_size=1, max_size=2, unique=True).flatmap(
-            lambda names: st.tuples(*(st.tuples(st.just(name), st.sampled_from(EDITS[name][0])) for name in names))
-        ),
-        looks=st.booleans(),
-    )
-    def edit(self, edits: tuple[tuple[str, Any], ...], looks: bool) -> None:
-        """Values, code, imports, the scale; the next command may be the first that sees it."""
-        self.note(f"edit {edits}")
+    def edit(self, edits: Edits) -> None:
+        """Values, code, imports, the scale: what is done next is the first that sees it."""
         for name, value in edits:
+            self.note(f"edit {name} {value}")
             EDITS[name][1](self.tree, value)
+            self.fresh = None
         self.tree.git("add", "-A")
-        self.fresh = None
-        if looks:
-            self.look()
 
-    @rule(command=st.sampled_from([(engine, target) for engine in TARGETS for target in TARGETS[engine]]))
-    def build(self, command: tuple[str, tuple[str, ...]]) -> None:
+    @rule(edits=some)
+    def edit_and_look(self, edits: Edits) -> None:
+        self.edit(edits)
+        self.look()
+
+    @rule(edits=some, command=st.sampled_from([(engine, target) for engine in TARGETS for target in TARGETS[engine]]))
+    def build(self, edits: Edits, command: tuple[str, tuple[str, ...]]) -> None:
         """Everything, a study, or one target."""
+        self.edit(edits)
         engine, target = command
         self.note(f"build {engine} {' '.join(target)}")
         done = self.do(*ENGINES[engine], *target)
         self.refused(done, OUTDATED if engine == "dvc" else ())
         self.look_after_work()
 
-    @rule(engine=st.sampled_from(BOTH), run=st.sampled_from(["toy-a", "toy-b"]))
-    def build_while_a_job_fails(self, engine: str, run: str) -> None:
+    @rule(edits=some, engine=st.sampled_from(BOTH), run=st.sampled_from(["toy-a", "toy-b"]))
+    def build_while_a_job_fails(self, edits: Edits, engine: str, run: str) -> None:
+        self.edit(edits)
         self.note(f"build_while_a_job_fails {engine} {run}")
         self.do(*ENGINES[engine], TOY_FAIL=run)
         self.look_after_work()
 
-    @rule(engine=st.sampled_from(BOTH), job=st.sampled_from(HELD), alone=st.booleans())
-    def kill_at_a_job(self, engine: str, job: str, alone: bool) -> None:
+    @rule(edits=some, engine=st.sampled_from(BOTH), job=st.sampled_from(HELD), alone=st.booleans())
+    def kill_at_a_job(self, edits: Edits, engine: str, job: str, alone: bool) -> None:
         """SIGKILL in the middle of a job, if it is built: to the engine alone, or to all processes of it."""
+        self.edit(edits)
         self.note(f"kill_at_a_job {engine} {job}{' the engine alone' if alone else ''}")
         go, lock = self.tree.path.with_name("go"), self.tree.path / ".sandglass/jobs" / f"{job}.lock"
         go.unlink(missing_ok=True)
@@ -349,9 +364,10 @@ class RandomUse(RuleBasedStateMachine):
         self.check_output(process.communicate()[0])
         self.look_after_work()
 
-    @rule()
-    def two_at_once(self) -> None:
+    @rule(edits=some)
+    def two_at_once(self, edits: Edits) -> None:
         """One works, the other is refused; or one has ended before the other begins."""
+        self.edit(edits)
         self.note("two_at_once")
         both = {engine: self.started.start(*ENGINES[engine]) for engine in BOTH}
         done = {engine: Done(0, process.communicate()[0]) for engine, process in both.items()}
@@ -408,9 +424,10 @@ class RandomUse(RuleBasedStateMachine):
         self.fresh = None
         self.look()
 
-    @rule(step=st.sampled_from(BY_HAND))
-    def step_by_hand(self, step: str) -> None:
+    @rule(edits=some, step=st.sampled_from(BY_HAND))
+    def step_by_hand(self, edits: Edits, step: str) -> None:
         """On inputs that may be stale, damaged or not there."""
+        self.edit(edits)
         self.note(f"step_by_hand {step}")
         self.do(sys.executable, "-m", "pipeline", *step.split())
         self.fresh = None
@@ -461,9 +478,10 @@ class RandomUse(RuleBasedStateMachine):
         self.fresh = None
         self.look()
 
-    @rule()
-    def edits_are_proved(self) -> None:
+    @rule(edits=some)
+    def edits_are_proved(self, edits: Edits) -> None:
         """What is proved to change no result is accepted, and nothing else."""
+        self.edit(edits)
         self.note("accept")
         done = self.do(sys.executable, "-m", "pipeline", "accept", "--all", "--reason", "words", "--prove")
         self.refused(done, ("sandglass: ",))
@@ -512,8 +530,9 @@ class RandomUse(RuleBasedStateMachine):
 class AnyMoment(RandomUse):
     """The same, with kills at any moment: no two runs of a sequence are alike."""
 
-    @rule(engine=st.sampled_from(BOTH), tenths=st.integers(0, 60), alone=st.booleans())
-    def kill_at_a_moment(self, engine: str, tenths: int, alone: bool) -> None:
+    @rule(edits=some, engine=st.sampled_from(BOTH), tenths=st.integers(0, 80), alone=st.booleans())
+    def kill_at_a_moment(self, edits: Edits, engine: str, tenths: int, alone: bool) -> None:
+        self.edit(edits)
         self.note(f"kill_at_a_moment {engine} after {tenths / 10} s{' the engine alone' * alone}")
         process = self.started.start(*ENGINES[engine])
         deadline = time.monotonic() + tenths / 10

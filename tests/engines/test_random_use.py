@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
-from random_use import RandomUse, References, lay_out_small, run
+from random_use import RandomUse, References, Tally, lay_out_small, run
 from workspace import Workspace
 
 
@@ -29,8 +28,8 @@ def small(once: Callable[[str, Callable[[Path], Workspace]], Path], fork_server:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2])
 def test_sequences(number: int, small: Path, fork_server: dict[str, str], tmp_path: Path) -> None:
-    counts: Counter[str] = Counter()
+    tally = Tally()
     references = References(tmp_path / "references")
-    run(partial(RandomUse, small, tmp_path / "work", references, fork_server, counts), number, sequences=5, steps=4)
-    print(counts)
-    assert counts["sequences"] == 5
+    run(partial(RandomUse, small, tmp_path / "work", references, fork_server, tally), number, sequences=5, steps=4)
+    print(tally.counts)
+    assert tally.counts["sequences"] == 5
