@@ -59,6 +59,8 @@ class Notes:
         """Go on with ``file``, unless it is of other ``code``."""
         self.file = file
         noted = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        if noted and noted.get("code") != code:
+            console.print("the code was edited since, so all begins anew")
         self.values: dict[str, Any] = noted if noted.get("code") == code else {"code": code}
 
     def part(self, name: str) -> dict[str, Any]:
@@ -257,23 +259,25 @@ PARTS: dict[str, tuple[str, Callable[[int, Notes, Path, dict[str, str]], None]]]
 }
 
 
-def render(notes: Notes) -> str:
+def render(notes: Notes, asked: dict[str, int]) -> str:
     """Return the result as Markdown: a row for each part, what was counted in it, and its faults."""
     lines = [
         "# Random use\n",
         "`make soak` writes this file.\n",
         f"On {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; "
         f"the md5 of the code begins with {notes.values['code'][:8]}.\n",
-        "| part | done | faults | hours |",
-        "|---|---:|---:|---:|",
+        "| part | done | asked for | faults | hours |",
+        "|---|---:|---:|---:|---:|",
     ]
     noted = {name: notes.part(name) for name in PARTS}
     for name, part in noted.items():
-        lines.append(f"| {name} | {part['done']:,} | {len(part['complaints'])} | {part['seconds'] / 3600:.1f} |")
+        cells = [f"{part['done']:,}", f"{asked[name]:,}", str(len(part["complaints"])), f"{part['seconds'] / 3600:.1f}"]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     for name, part in noted.items():
         lines += [f"\n## {name.capitalize()}\n", f"{PARTS[name][0][0].upper()}{PARTS[name][0][1:]}.\n"]
         counted = sorted(part["counts"].items(), key=lambda item: -item[1])
-        lines += ["| counted | |", "|---|---:|", *(f"| {what} | {count:,} |" for what, count in counted)]
+        if counted:
+            lines += ["| counted | |", "|---|---:|", *(f"| {what} | {count:,} |" for what, count in counted)]
         lines += [f"\n```\n{complaint}\n```" for complaint in part["complaints"]]
     return "\n".join(lines) + "\n"
 
@@ -308,7 +312,7 @@ def main(
     finally:
         server.kill()
         server.wait()
-        output.write_text(render(notes), encoding="utf-8")
+        output.write_text(render(notes, counts), encoding="utf-8")
     at_fault = any(notes.part(name)["complaints"] for name in PARTS)
     if at_fault:
         console.print(f"work trees: {folder}")

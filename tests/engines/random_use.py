@@ -135,7 +135,7 @@ EDITS: dict[str, tuple[tuple[Any, ...], Callable[[Workspace, Any], None]]] = {
 
 
 Edits = tuple[tuple[str, Any], ...]
-some = st.lists(st.sampled_from(sorted(EDITS)), max_size=2, unique=True).flatmap(
+SOME = st.lists(st.sampled_from(sorted(EDITS)), max_size=2, unique=True).flatmap(
     lambda names: st.tuples(*(st.tuples(st.just(name), st.sampled_from(EDITS[name][0])) for name in names))
 )
 
@@ -319,12 +319,12 @@ class RandomUse(RuleBasedStateMachine):
             self.fresh = None
         self.tree.git("add", "-A")
 
-    @rule(edits=some)
+    @rule(edits=SOME)
     def edit_and_look(self, edits: Edits) -> None:
         self.edit(edits)
         self.look()
 
-    @rule(edits=some, command=st.sampled_from([(engine, target) for engine in TARGETS for target in TARGETS[engine]]))
+    @rule(edits=SOME, command=st.sampled_from([(engine, target) for engine in TARGETS for target in TARGETS[engine]]))
     def build(self, edits: Edits, command: tuple[str, tuple[str, ...]]) -> None:
         """Everything, a study, or one target."""
         self.edit(edits)
@@ -334,14 +334,14 @@ class RandomUse(RuleBasedStateMachine):
         self.refused(done, OUTDATED if engine == "dvc" else ())
         self.look_after_work()
 
-    @rule(edits=some, engine=st.sampled_from(BOTH), run=st.sampled_from(["toy-a", "toy-b"]))
+    @rule(edits=SOME, engine=st.sampled_from(BOTH), run=st.sampled_from(["toy-a", "toy-b"]))
     def build_while_a_job_fails(self, edits: Edits, engine: str, run: str) -> None:
         self.edit(edits)
         self.note(f"build_while_a_job_fails {engine} {run}")
         self.do(*ENGINES[engine], TOY_FAIL=run)
         self.look_after_work()
 
-    @rule(edits=some, engine=st.sampled_from(BOTH), job=st.sampled_from(HELD), alone=st.booleans())
+    @rule(edits=SOME, engine=st.sampled_from(BOTH), job=st.sampled_from(HELD), alone=st.booleans())
     def kill_at_a_job(self, edits: Edits, engine: str, job: str, alone: bool) -> None:
         """SIGKILL in the middle of a job, if it is built: to the engine alone, or to all processes of it."""
         self.edit(edits)
@@ -364,7 +364,7 @@ class RandomUse(RuleBasedStateMachine):
         self.check_output(process.communicate()[0])
         self.look_after_work()
 
-    @rule(edits=some)
+    @rule(edits=SOME)
     def two_at_once(self, edits: Edits) -> None:
         """One works, the other is refused; or one has ended before the other begins."""
         self.edit(edits)
@@ -424,7 +424,7 @@ class RandomUse(RuleBasedStateMachine):
         self.fresh = None
         self.look()
 
-    @rule(edits=some, step=st.sampled_from(BY_HAND))
+    @rule(edits=SOME, step=st.sampled_from(BY_HAND))
     def step_by_hand(self, edits: Edits, step: str) -> None:
         """On inputs that may be stale, damaged or not there."""
         self.edit(edits)
@@ -478,7 +478,7 @@ class RandomUse(RuleBasedStateMachine):
         self.fresh = None
         self.look()
 
-    @rule(edits=some)
+    @rule(edits=SOME)
     def edits_are_proved(self, edits: Edits) -> None:
         """What is proved to change no result is accepted, and nothing else."""
         self.edit(edits)
@@ -530,7 +530,7 @@ class RandomUse(RuleBasedStateMachine):
 class AnyMoment(RandomUse):
     """The same, with kills at any moment: no two runs of a sequence are alike."""
 
-    @rule(edits=some, engine=st.sampled_from(BOTH), tenths=st.integers(0, 80), alone=st.booleans())
+    @rule(edits=SOME, engine=st.sampled_from(BOTH), tenths=st.integers(0, 80), alone=st.booleans())
     def kill_at_a_moment(self, edits: Edits, engine: str, tenths: int, alone: bool) -> None:
         self.edit(edits)
         self.note(f"kill_at_a_moment {engine} after {tenths / 10} s{' the engine alone' * alone}")
