@@ -6,8 +6,6 @@ cache holds what it names, neither engine has anything to do, and nothing half-m
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import random
 import shutil
@@ -21,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from ruamel.yaml import YAML
-from workspace import Done, Workspace, environment, lay_out
+from workspace import Done, Workspace, cache_complaints, environment, lay_out, lock_of, outliving
 
 from pipeline.params import SECTIONS
 from pipeline.params.sharing import SHARED, names
@@ -31,7 +28,6 @@ COMMANDS = {"snakemake": ("snakemake", "--cores", "2"), "dvc": ("dvc", "repro")}
 STARTS = {"empty": "nothing is built", "changed": "all is built, with another learning rate of one run"}
 # What DVC says of its own files, which it writes in place, when it was killed in that instant.
 CUT = ("dvc.lock' validation failed", "RWLock-file", "structure is corrupted")
-GONE_SECONDS = 10.0
 
 DATASETS = ["dyck-train-complete", "dyck-evaluation"]
 RUNS = ["dyck-standard", "dyck-minimal"]
@@ -177,7 +173,7 @@ class Bench:
     def __init__(self, folder: Path, reference: Workspace, starts: dict[str, Path]) -> None:
         """Take ``starts``, which has for each name a work tree that rounds copy."""
         self.folder, self.reference, self.starts = folder, reference, starts
-        self.artifacts, self.lock = reference.artifacts(), _lock(reference)
+        self.artifacts, self.lock = reference.artifacts(), lock_of(reference)
         self.durations: dict[tuple[str, str], float] = {}
 
     def run(self, plan: Plan) -> Round:
@@ -193,7 +189,7 @@ class Bench:
                         self.durations[plan.start, engine] = kill
                     break
                 trial.kills.append(kill)
-                trial.complaints += _outliving(tree.path)
+                trial.complaints += outliving(tree.path)
             if trial.kills:
                 break
         trial.mended = self._finish(tree, plan.then, trial.complaints)
@@ -225,9 +221,9 @@ class Bench:
         complaints += [f"data/{name} differs" for name in shared if files[name] != self.artifacts[name]]
         left = [*(tree.path / "data/.tmp").glob("*"), *(tree.path / ".work").glob("*/*")]
         complaints += [f"{path.relative_to(tree.path)} is left over" for path in left]
-        if _lock(tree) != self.lock:
+        if lock_of(tree) != self.lock:
             complaints.append("dvc.lock differs")
-        complaints += _cache_complaints(tree)
+        complaints += cache_complaints(tree)
         if changed := tree.status():
             complaints.append(f"dvc status names {', '.join(changed)}")
         if planned := tree.planned():
@@ -302,38 +298,3 @@ def _phase(tree: Path, since: float) -> str:
     if not done:
         return "start of the engine"
     return "end of the engine" if tree / "logs/steps/report-all.json" in done else "between steps"
-
-
-def _outliving(tree: Path) -> list[str]:
-    """Wait until no process has its working directory in ``tree``; return a complaint for each that stays."""
-    deadline = time.monotonic() + GONE_SECONDS
-    while alive := [p for p in psutil.process_iter(["cwd"]) if p.info["cwd"] == str(tree)]:
-        if time.monotonic() > deadline:
-            return [f"process {process.pid} outlived the kill" for process in alive]
-        time.sleep(0.05)
-    return []
-
-
-def _lock(tree: Workspace) -> Any:
-    return YAML(typ="safe").load((tree.path / "dvc.lock").read_text(encoding="utf-8"))
-
-
-def _cache_complaints(tree: Workspace) -> list[str]:
-    """Return a complaint for each output in dvc.lock that DVC's cache does not hold, or holds otherwise.
-
-    The report is kept nowhere but where it lies.
-    """
-
-    def content(md5: str) -> bytes | None:
-        file = tree.path / ".dvc/cache/files/md5" / md5[:2] / md5[2:]
-        data = file.read_bytes() if file.is_file() else b""
-        return data if hashlib.md5(data).hexdigest() == md5.removesuffix(".dir") else None
-
-    stages = _lock(tree)["stages"].items()
-    outputs = [out for name, stage in stages if name != "report" for out in stage["outs"]]
-    paths = {out["md5"]: out["path"] for out in outputs}
-    for md5, path in list(paths.items()):
-        if md5.endswith(".dir"):
-            entries = json.loads(content(md5) or b"[]")
-            paths |= {entry["md5"]: f"{path}/{entry['relpath']}" for entry in entries}
-    return [f"DVC's cache has lost {path}" for md5, path in paths.items() if content(md5) is None]

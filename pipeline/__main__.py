@@ -479,4 +479,7 @@ def _refuse(text: str) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done and said: what is left is the end of Python

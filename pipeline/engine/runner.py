@@ -96,8 +96,7 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
             )  # names what it lacks
     check_inputs(job, params)
     graph.LOGS.mkdir(exist_ok=True)
-    with _only_one(job), (graph.LOGS / f"{job.name}.log").open("w", encoding="utf-8") as log:
-        _follow_engine()
+    with _only_one(job), (graph.LOGS / f"{job.name}.log").open("w", encoding="utf-8") as log, ends_with(_engine()):
         _run(job, params, log, overridden)
 
 
@@ -289,18 +288,42 @@ def _only_one(job: graph.Job) -> Iterator[None]:
         yield
 
 
-def _follow_engine() -> None:
-    """End this process when the engine that started it is gone (killed, not merely busy)."""
-    engine = next((p for p in psutil.Process().parents() if {"snakemake", "dvc"} & set(_words(p))), None)
-    if engine is None:  # started by hand
+def _engine() -> psutil.Process | None:
+    """Return the engine that started this process; None if it was started by hand."""
+    return next((p for p in psutil.Process().parents() if {"snakemake", "dvc"} & set(_words(p))), None)
+
+
+@contextmanager
+def ends_with(engine: psutil.Process | None) -> Iterator[None]:
+    """Interrupt what is done within when ``engine`` is gone (killed, not merely busy); what comes later is left alone.
+
+    An interrupt that reaches Python while it ends would be a traceback behind a job that is done.
+    """
+    done = threading.Event()
+
+    def watch(engine: psutil.Process) -> None:
+        while not done.wait(ORPHAN_POLL_SECONDS):
+            if _is_gone(engine):
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+    if engine is None:
+        yield
         return
+    watcher = threading.Thread(target=watch, args=[engine], daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
 
-    def watch() -> None:
-        while engine.is_running() and engine.status() != psutil.STATUS_ZOMBIE:
-            time.sleep(ORPHAN_POLL_SECONDS)
-        os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Thread(target=watch, daemon=True).start()
+def _is_gone(process: psutil.Process) -> bool:
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it went between the two questions
+        return True
 
 
 def _words(process: psutil.Process) -> list[str]:

@@ -78,14 +78,22 @@ def of_step(loaded: params.Params, *steps: str) -> list[Path]:
 @pytest.mark.slow
 def test_every_flipped_byte_is_noticed(tree: params.Params, monkeypatch: pytest.MonkeyPatch) -> None:
     """All in one process, some 1,100 flips; what it reads is unchanged at the end."""
-    missed = [*flip_tables(tree), *flip_checkpoints(tree), *flip_figures(tree)]
-    # The committed text is the same every time, and a flip changes one of the records.
-    monkeypatch.setattr(verify, "Lock", functools.cache(provenance.Lock))
-    monkeypatch.setattr(provenance.Lock, "_parse", parsed_once(provenance.Lock._parse))
-    missed += flip_lock(tree)
+    missed = flip(tree, monkeypatch, FLIPS)
     print(f"{sum(FLIPS.values())} flipped bytes: {FLIPS}; {len(missed)} not noticed")
     assert sum(FLIPS.values()) >= 1000
     assert missed == []
+
+
+def flip(tree: params.Params, patch: pytest.MonkeyPatch, counts: dict[str, int], seed: int = 0) -> list[str]:
+    """The flips that nobody noticed, of so many in each kind of file; for other ones, another ``seed``."""
+    missed = flip_tables(tree, counts["tables"], seed + 1)
+    missed += flip_checkpoints(tree, counts["checkpoints"], seed + 2)
+    missed += flip_figures(tree, counts["figures"], seed + 3)
+    with patch.context() as patched:
+        # The committed text is the same every time, and a flip changes one of the records.
+        patched.setattr(verify, "Lock", functools.cache(provenance.Lock))
+        patched.setattr(provenance.Lock, "_parse", parsed_once(provenance.Lock._parse))
+        return missed + flip_lock(tree, counts["lock"], seed + 4)
 
 
 Parse = Callable[[provenance.Lock, str], Any]
@@ -103,21 +111,21 @@ def parsed_once(parse: Parse) -> Parse:
     return known
 
 
-def flip_tables(tree: params.Params) -> list[str]:
+def flip_tables(tree: params.Params, count: int, seed: int) -> list[str]:
     """Datasets, curves, theory, result tables and claims, read as users and steps read them."""
     schemas = {path: schema for schema, paths in access._parts("dyck", tree).values() for path in paths}
     assert set(schemas) == {
         path for path in of_step(tree, "dataset", "train", "theory", "analyse", "claims") if path.suffix == ".parquet"
     }
-    return survivors(list(schemas), FLIPS["tables"], 1, lambda path: refused(lambda: tables.read(path, schemas[path])))
+    return survivors(list(schemas), count, seed, lambda path: refused(lambda: tables.read(path, schemas[path])))
 
 
-def flip_checkpoints(tree: params.Params) -> list[str]:
+def flip_checkpoints(tree: params.Params, count: int, seed: int) -> list[str]:
     files = [path for path in of_step(tree, "train") if path.suffix == ".safetensors"]
-    return survivors(files, FLIPS["checkpoints"], 2, lambda path: refused(lambda: checkpoints.read(path)))
+    return survivors(files, count, seed, lambda path: refused(lambda: checkpoints.read(path)))
 
 
-def flip_figures(tree: params.Params) -> list[str]:
+def flip_figures(tree: params.Params, count: int, seed: int) -> list[str]:
     """Specifications, tables and pictures; of their chain only the job that drew them, the rest lies still."""
     files = [path for path in of_step(tree, "figures") if path.parent.name == "dyck-attention"]
     chain = Chain(provenance.resolve("figures-dyck-attention", tree), tree)
@@ -129,10 +137,10 @@ def flip_figures(tree: params.Params) -> list[str]:
         assert {check.what for check in odd} <= {str(path)}
         return verify.verdict(odd) == verify.MISMATCH
 
-    return survivors(files, FLIPS["figures"], 3, noticed)
+    return survivors(files, count, seed, noticed)
 
 
-def flip_lock(tree: params.Params) -> list[str]:
+def flip_lock(tree: params.Params, count: int, seed: int) -> list[str]:
     """Every byte of it, white space too; the chain of the report holds every stage."""
     artifacts = provenance.resolve("report", tree)
     calls = iter(range(10**6))
@@ -150,7 +158,7 @@ def flip_lock(tree: params.Params) -> list[str]:
             return True
         return verify.verdict(checks) == verify.MISMATCH
 
-    missed = survivors([provenance.LOCK], FLIPS["lock"], 4, noticed)
+    missed = survivors([provenance.LOCK], count, seed, noticed)
     content = provenance.LOCK.read_bytes()
     for text, new in COSMETIC:  # chance would take long to find those that change no value
         place = content.index(text)

@@ -10,8 +10,11 @@ import subprocess
 import time
 from collections.abc import Callable
 
+import psutil
 import pytest
 from workspace import BELOW_A_RUN, Workspace
+
+from pipeline.engine import runner
 
 started = pytest.mark.started  # whose processes are killed, or ask which other is at work
 ENGINES = {"snakemake": ("snakemake",), "dvc": ("dvc", "repro")}
@@ -86,6 +89,21 @@ def test_killed_engine_continues_while_its_orphan_ends(built: Workspace, calm: W
     assert calm.engine(engine).ran == {"train toy-a"} | BELOW_A_RUN
     process.communicate()
     calm.assert_clean()
+
+
+def test_what_is_done_is_not_interrupted_when_its_engine_goes() -> None:
+    """Else Python, while it ends, would print a traceback behind a job that is done."""
+    engine = subprocess.Popen(["sleep", "600"])
+    with pytest.raises(KeyboardInterrupt), runner.ends_with(psutil.Process(engine.pid)):
+        engine.kill()
+        time.sleep(60)
+    engine.wait()
+    engine = subprocess.Popen(["sleep", "600"])
+    with runner.ends_with(psutil.Process(engine.pid)):
+        pass
+    engine.kill()
+    engine.wait()
+    time.sleep(2 * runner.ORPHAN_POLL_SECONDS)  # an interrupt would end the test here
 
 
 @started

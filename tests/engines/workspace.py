@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import copy
 import functools
+import hashlib
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 from ruamel.yaml import YAML
 
 from pipeline import params
@@ -43,6 +45,7 @@ COPIED = (
 )
 STUDIES = list(YAML(typ="safe").load((REPOSITORY / "params.yaml").read_text(encoding="utf-8"))["studies"])
 TIMEOUT = 900.0  # machines may be busy
+GONE_SECONDS = 10.0  # that what a kill has left may take to end
 
 # What must be made again below a run of the toy study. The figures of toy-losses read the tables of both experiments.
 BELOW_B = {"analyse toy-means", "figures toy-means", "figures toy-losses", "claims toy", "report"}
@@ -339,6 +342,42 @@ def copy_of_repository(path: Path, *, store: bool = True) -> Workspace:
     workspace.git("add", "-A")
     workspace.git("commit", "-qm", "as it lies there")
     return workspace
+
+
+def lock_of(tree: Workspace) -> Any:
+    """What dvc.lock says."""
+    return YAML(typ="safe").load((tree.path / "dvc.lock").read_text(encoding="utf-8"))
+
+
+def outliving(tree: Path) -> list[str]:
+    """Wait until no process has its working directory in ``tree``; a complaint for each that stays."""
+    deadline = time.monotonic() + GONE_SECONDS
+    while alive := [p for p in psutil.process_iter(["cwd"]) if p.info["cwd"] == str(tree)]:
+        if time.monotonic() > deadline:
+            return [f"process {process.pid} outlived the kill" for process in alive]
+        time.sleep(0.05)
+    return []
+
+
+def cache_complaints(tree: Workspace) -> list[str]:
+    """A complaint for each output in dvc.lock that DVC's cache does not hold, or holds otherwise.
+
+    The report is kept nowhere but where it lies.
+    """
+
+    def content(md5: str) -> bytes | None:
+        file = tree.path / ".dvc/cache/files/md5" / md5[:2] / md5[2:]
+        data = file.read_bytes() if file.is_file() else b""
+        return data if hashlib.md5(data).hexdigest() == md5.removesuffix(".dir") else None
+
+    stages = lock_of(tree)["stages"].items()
+    outputs = [out for name, stage in stages if name != "report" for out in stage["outs"]]
+    paths = {out["md5"]: out["path"] for out in outputs}
+    for md5, path in list(paths.items()):
+        if md5.endswith(".dir"):
+            entries = json.loads(content(md5) or b"[]")
+            paths |= {entry["md5"]: f"{path}/{entry['relpath']}" for entry in entries}
+    return [f"DVC's cache has lost {path}" for md5, path in paths.items() if content(md5) is None]
 
 
 @functools.cache

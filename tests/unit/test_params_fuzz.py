@@ -7,6 +7,7 @@ import functools
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +37,19 @@ fuzz = settings(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the files are written. No id must be there for the code's sake: any other could then not be renamed."""
+    """Where the files are written."""
+    with all_renamed():
+        yield tmp_path_factory.mktemp("params")
+
+
+@contextmanager
+def all_renamed() -> Iterator[None]:
+    """No id must be there for the code's sake: any other could then not be renamed."""
     with pytest.MonkeyPatch.context() as patch:
         for constant in ("RUNS", "DATASETS", "THEORY"):
             patch.setattr(names, constant, ())
         patch.setattr(params, "_build", _build)
-        yield tmp_path_factory.mktemp("params")
+        yield
 
 
 build = params._build
