@@ -82,6 +82,11 @@ def missing() -> str:
     return ""
 
 
+def version() -> str:
+    """Return the version of SLURM, as 22.05.8."""
+    return subprocess.check_output([_program("slurmd") or "slurmd", "-V"], text=True).split()[-1]
+
+
 def _program(name: str) -> str | None:
     """Return the path of a program; daemons lie where the path of a user does not lead."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin:/sbin")
