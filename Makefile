@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READER := $(if $(wildcard $(VENV)/.stamp),$(VENV),.venv-audit)
 RIGHT_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sandglass needs Python 3.11 or newer")'
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: help env reproduce try look test lint site audit bench kill soak rounding advisories clean
+.PHONY: help env reproduce try look test lint site audit bench kill soak cluster rounding advisories clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -78,6 +78,10 @@ kill: env  ## SIGKILL at random moments, fifty times: does the next run end the 
 soak: env  ## both engines under random use, kills, flipped bytes, broken parameters; N=100 sequences; writes benchmarks/SOAK.md
 	python benchmarks/soak.py $(if $(N),--sequences $(N)) $(if $(KILLS),--kills $(KILLS)) $(if $(FLIPS),--flips $(FLIPS)) \
 		$(if $(FILES),--parameters $(FILES))
+
+cluster: env  ## studies built by SLURM on this machine, and what goes wrong there; writes benchmarks/CLUSTER.md
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-slurm.txt
+	python benchmarks/cluster.py
 
 rounding: env  ## what rounding alone does to the claims: all trainings again from other last bits; writes profiles/rounding.json
 	python benchmarks/rounding.py

@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -134,10 +135,26 @@ def _started(workflow: Any, params: Params, run: _Run) -> None:
         )
     if workflow.local_exec:  # jobs on other machines have nobody to ask
         preload.start()
+    else:
+        _ask_who_answers(workflow.executor_settings)
     run.note_interrupts()
     known = {job.name.replace("-", "_"): job.name for job in graph.jobs(params)}
     workflow.scheduler.job_rate_limiter = None
     build.plan([known[job.rule.name] for job in workflow.dag.needrun_jobs() if job.rule.name in known])
+
+
+def _ask_who_answers(settings: Any) -> None:
+    """Have SLURM asked by squeue where it keeps no accounts.
+
+    Its plugin asks sacct wherever that is installed. After an answer that is an error it forgets the jobs which it
+    waits for, so that the build waits for ever, without a word.
+    """
+    if getattr(settings, "status_command", None) != "sacct":
+        return
+    sacct = ("sacct", "--noheader", "--allocations")
+    if not shutil.which(sacct[0]) or subprocess.run(sacct, capture_output=True, check=False).returncode:
+        settings.status_command = "squeue"
+        _say("sacct does not answer, as on a cluster without accounting: squeue is asked how jobs stand")
 
 
 class Jobs:
