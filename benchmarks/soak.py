@@ -214,7 +214,7 @@ def judge(
             counts["refused by commands as well"] += 1
             assert_refused(tree, whole, contents)
     except Exception as error:
-        kept = {name: content.decode(errors="backslashreplace")[:2000] for name, content in contents.items()}
+        kept = {name: content.decode(errors="backslashreplace")[:500] for name, content in contents.items()}
         complaints.append(f"{type(error).__name__}: {error}\n{kept}")
 
 
