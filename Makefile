@@ -75,9 +75,8 @@ bench: env  ## speed beside the plainest way to do the same; writes benchmarks/R
 kill: env  ## SIGKILL at random moments, fifty times: does the next run end the same? writes benchmarks/KILL.md
 	python benchmarks/kill.py
 
-soak: env  ## both engines under random use, kills, flipped bytes, broken parameters; N=100 sequences; writes benchmarks/SOAK.md
-	python benchmarks/soak.py $(if $(N),--sequences $(N)) $(if $(KILLS),--kills $(KILLS)) $(if $(FLIPS),--flips $(FLIPS)) \
-		$(if $(FILES),--parameters $(FILES))
+soak: env  ## both engines under random use, kills, flipped bytes, broken parameters; sequences=100; writes benchmarks/SOAK.md
+	python benchmarks/soak.py $(foreach part,sequences kills flips parameters,$(if $($(part)),--$(part) $($(part))))
 
 cluster: env  ## studies built by SLURM on this machine, and what goes wrong there; writes benchmarks/CLUSTER.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-slurm.txt
