@@ -212,10 +212,12 @@ class Kinds:
         """Return the channels of points: colour, shape where kinds differ in it, and no filling but where the column
         ``hollow`` is true."""
         legend = self._legend(symbolSize=70)
-        if not self._differ(0):  # beside marks that differ in colours, which would share this scale
+        if len(self.looks) > 1 and not self._differ(
+            0
+        ):  # beside marks that differ in colours, which would share this scale
             ink = next(iter(self.looks.values())).colour
-            shape = self._legend(symbolFillColor=ink, symbolStrokeColor=ink, symbolStrokeWidth=1.6)
-            return {"color": alt.value(ink), "fill": _filled(ink, hollow), "shape": self._channel(alt.Shape, 2, shape)}
+            outlined = {"color": alt.value(ink), "shape": self._channel(alt.Shape, 2, self._legend())}
+            return outlined | ({"fill": _filled(ink, hollow)} if hollow else {})
         found = {"color": self._channel(alt.Color, 0, legend), "fill": self._channel(alt.Fill, 3, legend)}
         if hollow:
             found["fill"].condition = {"test": f"datum['{hollow}'] === false", "value": "white"}
