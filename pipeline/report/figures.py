@@ -13,10 +13,9 @@ from pipeline.kit import charts
 from pipeline.report import sources
 from pipeline.report.results import Study
 from pipeline.report.wording import first_paragraph
-from pipeline.store.paths import FIGURE_SUFFIXES, figure_path
+from pipeline.store.paths import figure_path
 
 # Of no use in an image, where nothing inside is read out, and more than half of a large one.
-_READ_OUT = re.compile(r' (?:aria-[a-z]+|role)="[^"]*"')
 _SIZE = re.compile(r'<svg[^>]* width="([0-9.]+)" height="([0-9.]+)"')
 
 
@@ -52,14 +51,12 @@ def load(study: Study, name: str, source: sources.Source | None) -> Figure:
 
 
 def files(study: Study, name: str) -> dict[str, bytes]:
-    """Return, by name on the site, the figure's own files, the image that pages show, and the chart as a script."""
+    """Return, by name on the site, the figure's data, its image, and its specification as a script."""
     base = f"figures/{study.id}/{name}"
-    contents = {f"{base}.{suffix}": _path(study, name, suffix).read_bytes() for suffix in FIGURE_SUFFIXES}
-    chart = {key: value for key, value in _chart(study, name).items() if key != "$schema"}
-    text = json.dumps(chart, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # Read from disk, a page may load scripts but no JSON.
+    contents = {f"{base}.{suffix}": _path(study, name, suffix).read_bytes() for suffix in ("parquet", "svg")}
+    text = json.dumps(_chart(study, name), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # Read from disk, a page may load scripts but no JSON: pages draw the chart from it, and save the specification.
     contents[f"{base}.js"] = f"sandglass.chart({json.dumps(base)},{text});\n".encode()
-    contents[f"{base}.view.svg"] = _light(_image(study, name)).encode()
     return contents
 
 
@@ -77,11 +74,6 @@ def picture(specification: Path, file: Path) -> None:
         file.write_bytes(content)
     except OSError as error:
         raise SandglassError(f"{file}: cannot be written: {error.strerror}") from None
-
-
-def _light(image: str) -> str:
-    """Return the image without what pages say beside it."""
-    return _READ_OUT.sub("", image)
 
 
 def _path(study: Study, name: str, suffix: str) -> Path:

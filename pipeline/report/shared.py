@@ -20,7 +20,7 @@ from pipeline.report.lineage import Lineage
 from pipeline.store import paths
 
 TEMPLATES = Path(__file__).parent
-CSV_BYTES = 1_000_000  # of a larger table the site has Parquet alone
+CSV_BYTES = 300_000  # of a larger table the site has Parquet alone
 
 
 class Site:

@@ -111,19 +111,29 @@ async function draw(box) {
   return view;
 }
 
-// A picture of pixels, drawn here when somebody asks for it: it takes no room on disk.
-function addPictureLink(place, view) {
+// What the site has no file of: a picture of pixels, and the specification, which pages draw from. Made when asked for.
+function addSaved(place, suffix, words, address) {
   const button = document.createElement("button");
   button.type = "button";
-  button.textContent = "PNG";
+  button.textContent = words;
   button.addEventListener("click", async () => {
     const link = document.createElement("a");
-    link.href = await (await view()).toImageURL("png", 2);
-    link.download = `${place.closest("figure").querySelector("[data-chart]").dataset.chart.split("/").pop()}.png`;
+    const name = place.closest("figure").querySelector("[data-chart]").dataset.chart;
+    link.href = await address(name);
+    link.download = `${name.split("/").pop()}.${suffix}`;
     link.click();
     button.dataset.saved = link.download;
   });
   place.append(", ", button);
+}
+
+function addSavedFiles(place, view) {
+  addSaved(place, "png", "PNG", async () => (await view()).toImageURL("png", 2));
+  addSaved(place, "vl.json", "Vega-Lite", async (name) => {
+    await load(`${name}.js`);
+    const text = JSON.stringify(sandglass.charts[name]);
+    return URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  });
 }
 
 // --- the search: words by their beginnings, spelt British or American, one letter wrong; numbers whole ---
@@ -371,6 +381,6 @@ document.addEventListener("DOMContentLoaded", () => {
     const show = () => begin().catch(console.error);
     box.addEventListener("pointerenter", show, { once: true });
     box.addEventListener("focusin", show, { once: true });
-    box.closest("figure").querySelectorAll(".png").forEach((place) => addPictureLink(place, begin));
+    box.closest("figure").querySelectorAll(".saved").forEach((place) => addSavedFiles(place, begin));
   });
 });

@@ -356,13 +356,15 @@ def test_claims_are_filtered_by_verdict(browser: Browser) -> None:
     browser.wait(f"return {chips} === {len(claims)}", "all of them again")
 
 
-def test_a_figure_becomes_a_png_where_it_is_read(browser: Browser) -> None:
+def test_a_figure_becomes_a_png_or_a_specification_where_it_is_read(browser: Browser) -> None:
     browser.open(study(browser.site))
-    saved = "document.querySelector('.png button').dataset.saved"
-    browser.js("document.querySelector('.png button').click()")
     name = browser.js("return document.querySelector('[data-chart]').dataset.chart.split('/').pop()")
-    assert browser.wait(f"return {saved}", "the picture") == f"{name}.png"
-    assert browser.console() == [] and not list(browser.site.rglob("*.png"))
+    for number, suffix in enumerate(("png", "vl.json")):
+        browser.js(f"document.querySelectorAll('.saved button')[{number}].click()")
+        saved = f"document.querySelectorAll('.saved button')[{number}].dataset.saved"
+        assert browser.wait(f"return {saved}", suffix) == f"{name}.{suffix}"
+        assert not list(browser.site.rglob(f"*.{suffix}"))
+    assert browser.console() == []
 
 
 def test_by_keyboard(browser: Browser) -> None:

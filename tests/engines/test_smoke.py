@@ -98,7 +98,7 @@ def test_the_report_shows_every_figure_claim_and_artifact(smoke_of: Smoke, study
     page = (site / f"study/{study}.html").read_text()
     for _, name in figures_of(smoke.path):
         assert f'id="figure-{name}"' in page
-        assert len(list((site / "figures").rglob(f"{name}.view.svg"))) == 1
+        assert len(list((site / "figures").rglob(f"{name}.svg"))) == 1
         for suffix in ("js", "svg", "parquet", "vl.json"):
             assert len(list((site / "figures").rglob(f"{name}.{suffix}"))) == 1
     claims = pl.read_parquet(smoke.path / f"data/claims/{study}/claims.parquet")
