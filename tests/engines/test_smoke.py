@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,8 +99,7 @@ def test_the_report_shows_every_figure_claim_and_artifact(smoke_of: Smoke, study
     page = (site / f"study/{study}.html").read_text()
     for _, name in figures_of(smoke.path):
         assert f'id="figure-{name}"' in page
-        assert len(list((site / "figures").rglob(f"{name}.svg"))) == 1
-        for suffix in ("js", "svg", "parquet", "vl.json"):
+        for suffix in ("js", "svg", "parquet"):
             assert len(list((site / "figures").rglob(f"{name}.{suffix}"))) == 1
     claims = pl.read_parquet(smoke.path / f"data/claims/{study}/claims.parquet")
     for claim in claims["claim"].unique():
@@ -107,7 +107,8 @@ def test_the_report_shows_every_figure_claim_and_artifact(smoke_of: Smoke, study
     made = {path for path in smoke.artifacts() if not path.startswith("report/")}
     pages = "".join(path.read_text() for path in (site / "artifact").rglob("*.html"))
     assert all(f"<code>data/{path}</code>" in pages for path in made)
-    assert "http" not in page.replace("http://www.w3.org", "")
+    known = re.compile(r"http://www\.w3\.org|https://arxiv\.org/abs/\d{4}\.\d{5}")  # names of markup, and papers
+    assert "http" not in known.sub("", page)
 
 
 @pytest.mark.parametrize("study", STUDIES)
