@@ -93,17 +93,21 @@ def test_killed_engine_continues_while_its_orphan_ends(built: Workspace, calm: W
 
 def test_what_is_done_is_not_interrupted_when_its_engine_goes() -> None:
     """Else Python, while it ends, would print a traceback behind a job that is done."""
-    engine = subprocess.Popen(["sleep", "600"])
-    with pytest.raises(KeyboardInterrupt), runner.ends_with(psutil.Process(engine.pid)):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # workers of the test suite ignore it
+    try:
+        engine = subprocess.Popen(["sleep", "600"])
+        with pytest.raises(KeyboardInterrupt), runner.ends_with(psutil.Process(engine.pid)):
+            engine.kill()
+            time.sleep(60)
+        engine.wait()
+        engine = subprocess.Popen(["sleep", "600"])
+        with runner.ends_with(psutil.Process(engine.pid)):
+            pass
         engine.kill()
-        time.sleep(60)
-    engine.wait()
-    engine = subprocess.Popen(["sleep", "600"])
-    with runner.ends_with(psutil.Process(engine.pid)):
-        pass
-    engine.kill()
-    engine.wait()
-    time.sleep(2 * runner.ORPHAN_POLL_SECONDS)  # an interrupt would end the test here
+        engine.wait()
+        time.sleep(2 * runner.ORPHAN_POLL_SECONDS)  # an interrupt would end the test here
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @started
