@@ -32,6 +32,8 @@ SHAPES = ["circle", "triangle-up", "square", "diamond", "cross", "triangle-down"
 BLUES = ["#EEF4FA", "#C3DAEE", "#7FB2DA", "#2B74B3", "#06264D"]  # one hue, ever darker
 DIVERGING = [charts.BLUE, "#FFFFFF", charts.VERMILLION]  # white is 0
 
+STROKE = {"symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2.5}  # of lines, in a legend
+
 P = ParamSpec("P")
 Layers = list[Any]  # charts on common axes
 Panel = Any  # a chart with a size; altair's kinds of charts have no common type that can be joined
@@ -191,6 +193,7 @@ class Kinds:
     columns: int = 3
     legend: str | None = "top"
     points_alone: bool = False  # in the legend
+    lines_alone: bool = False
 
     def among(self, labels: pl.Series | Iterable[str]) -> Kinds:
         """Return these kinds, but those alone that ``labels`` has."""
@@ -201,17 +204,20 @@ class Kinds:
         """Return these kinds with the legend of points for lines too, which join them."""
         return replace(self, points_alone=True)
 
+    def along(self) -> Kinds:
+        """Return these kinds with the legend of lines for points too, which stand on or beside them."""
+        return replace(self, lines_alone=True)
+
     def lines(self) -> dict[str, Any]:
         """Return the channels of lines: colour, and dashes where kinds differ in them."""
-        stroke = {"symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2.5}
-        legend = self._legend(**{"symbolSize": 70} if self.points_alone else stroke)
+        legend = self._legend(**{"symbolSize": 70} if self.points_alone else STROKE)
         found = {"color": self._channel(alt.Color, 0, legend)}
         return found | ({"strokeDash": self._channel(alt.StrokeDash, 1, legend)} if self._differ(1) else {})
 
     def points(self, hollow: str | None = None) -> dict[str, Any]:
         """Return the channels of points: colour, shape where kinds differ in it, and no filling but where the column
         ``hollow`` is true."""
-        legend = self._legend(symbolSize=70)
+        legend = self._legend(**STROKE if self.lines_alone else {"symbolSize": 70})
         if len(self.looks) > 1 and not self._differ(
             0
         ):  # beside marks that differ in colours, which would share this scale

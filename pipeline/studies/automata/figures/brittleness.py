@@ -63,7 +63,7 @@ def lengths(context: Results) -> Figure:
     panels, words = [], []
     for task, rows in plots.split(data, "task"):
         x = Axis("length", "length of test inputs", domain=[plots.least(rows["length"]), plots.most(rows["length"])])
-        panels.append(plots.panel(lines(rows, x, trained[task]), shown(task), WIDE, HIGH))
+        panels.append(plots.panel(lines(rows, x, trained[task], data["label"]), shown(task), WIDE, HIGH))
         words.append(f"{shown(task)}: {at(rows, 'length', 2 * trained[task])}")
     return plots.figure(
         plots.grid(panels, 1),

@@ -58,11 +58,13 @@ def accuracy(values: pl.Series, field: str = "accuracy") -> Axis:
     return Axis(field, ACCURACY, domain=[low, 1], values=[*ticks, 1])
 
 
-def lines(data: pl.DataFrame, x: Axis, trained: float | None = None) -> plots.Layers:
+def lines(data: pl.DataFrame, x: Axis, trained: float | None = None, arms: pl.Series | None = None) -> plots.Layers:
     """Draw mean accuracy of each arm against ``x``, with bands from the least to the most accurate model, and a rule
-    where they are trained."""
+    where they are trained. Panels that share a legend say the ``arms`` of all."""
     rules = [] if trained is None else plots.rule(x, trained, "training", upright=True, below=True)
-    curves = plots.lines(data, x, accuracy(data["least"]), ARM.among(data["label"]), band=ENDS, dots=True)
+    curves = plots.lines(
+        data, x, accuracy(data["least"]), ARM.among(data["label"] if arms is None else arms), band=ENDS, dots=True
+    )
     return [*rules, *curves]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -189,7 +190,7 @@ def growth(table: pl.DataFrame, sizes: list[str]) -> tuple[plots.Layers, pl.Data
     y = Axis("value", "accuracy", zero=False)
     first = data.filter("reached").sort("step").unique("run", keep="first", maintain_order=True)
     white = {name: look._replace(fill="white") for name, look in by.looks.items()}
-    rings = plots.points(first, x, y, Kinds("size", white, legend=None), size=90, strokeWidth=2)
+    rings = plots.points(first, x, y, replace(by, looks=white).along(), size=90, strokeWidth=2)
     return [*plots.lines(data, x, y, by, band=ENDS), *rings], first, data
 
 

@@ -108,7 +108,7 @@ def features(context: Results) -> Figure:
         for measure, name in LOOKS.items()
     ]
     right = Axis("value", "accuracy of the probe", domain=[0.3, 1], values=[1 / 3, 0.5, 0.75, 1], form=".2~f")
-    marks = plots.points(probed, Axis("level", "level of symbols", "O"), right, by, apart="label")
+    marks = plots.points(probed, Axis("level", "level of symbols", "O"), right, by.along(), apart="label")
     panels.append(plots.panel([*plots.rule(right, 1 / 3, "guessing"), *marks], None, 150, 170))
     title, note = _finding(context)
     told = f"Accuracy of the probe: {plots.tell(probed, '{label}, level {level}: {value:.2f}')}."

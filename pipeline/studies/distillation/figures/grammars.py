@@ -73,7 +73,7 @@ def lengths(context: Results) -> Figure:
     y = plots.share("cumulative", "share of strings up to this length")
     off = stats.select((pl.col("exact") - pl.col("published")).abs().max()).item()
     return plots.figure(
-        [*plots.lines(exact, x, y, BY_GRAMMAR), *plots.points(published, x, y, BY_GRAMMAR)],
+        [*plots.lines(exact, x, y, BY_GRAMMAR), *plots.points(published, x, y, BY_GRAMMAR.along())],
         pl.concat([exact, published]),
         f"Published percentiles of lengths are at most {off:.0f} tokens from the exact ones",
         "Lines: exact distribution functions; dots: published percentiles (25, 50, 75, 95 %)",

@@ -106,13 +106,12 @@ def support_recovery(context: Results) -> Figure:
     by = plots.kinds({name: COLOURS[mode] for mode, name in names.items()}, "target", dashes=False, columns=1)
     short = data.filter(pl.col("value").is_null())
     tips = ["predicted", "ever", "seeds", "interval"]
-    shown = plots.kinds({name: COLOURS[mode] for mode, name in names.items()}, "target", dashes=False, legend=None)
-    dashed = plots.lines(reached, x, y.but(field="moved"), shown, strokeWidth=1, strokeDash=plots.DASHED)
-    unreached = plots.points(short, x, y.but(field="largest"), shown, tips=tips, shape="triangle-up", filled=False)
+    dashed = plots.lines(reached, x, y.but(field="moved"), by, strokeWidth=1, strokeDash=plots.DASHED)
+    unreached = plots.points(short, x, y.but(field="largest"), by.along(), tips=tips, shape="triangle-up", filled=False)
     layers = [
         *plots.lines(data.drop_nulls("predicted"), x, y.but(field="predicted"), by, strokeWidth=1.5),
         *dashed,
-        *plots.points(reached, x, y, shown, ends=("lo", "hi"), tips=tips),
+        *plots.points(reached, x, y, by.along(), ends=("lo", "hi"), tips=tips),
         *unreached,
     ]
     told = reached.with_columns(samples=pl.format("{}", pl.col("value").round(0).cast(pl.Int64)))

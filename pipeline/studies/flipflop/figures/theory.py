@@ -106,7 +106,7 @@ def dilution(context: Results) -> Figure:
     halves = data.group_by("norm", maintain_order=True).agg(pl.col("half").first()).with_columns(bound=0.5)
     lengths = plots.tell(halves, "{half:.1f} for {norm}", ", ")
     return plots.figure(
-        [*plots.lines(data, x, y, by), *plots.points(halves, x.but(field="half"), y, by, size=70)],
+        [*plots.lines(data, x, y, by), *plots.points(halves, x.but(field="half"), y, by.along(), size=70)],
         data,
         f"Soft attention can put half its weight on a token up to lengths of {lengths}",
         "Dots: one half, at T = 1 + exp(2σ); dashes tell norms apart",
@@ -126,7 +126,10 @@ def ngrams(context: Results) -> Figure:
     errors = plots.tell(eleven, "{error:.4f} in {language}", ", ")
     short = plots.tell(eleven, "{error:.2g} of reads in {language}", ", ")
     return plots.figure(
-        [*plots.lines(data, x, y, by), *plots.points(data.drop_nulls("sampled"), x, y.but(field="sampled"), by)],
+        [
+            *plots.lines(data, x, y, by),
+            *plots.points(data.drop_nulls("sampled"), x, y.but(field="sampled"), by.along()),
+        ],
         data,
         f"Whoever sees eleven tokens errs at least on {short}",
         "Lines: closed form; dots: the predictor on strings that were drawn; dashes tell languages apart",
