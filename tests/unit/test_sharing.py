@@ -125,7 +125,7 @@ def test_a_value_changes_the_entry_that_it_stands_in_or_those_that_are_like_it(s
     [
         ("+nce-digits-full.steps.quick=7", "nce-digits-full", ("steps", "quick"), 7),
         ("+nce-digits-full.batch=3", "nce-digits-full", ("batch",), 3),
-        ("nce-digits-diag.replicas.quick=6", "nce-digits-diag", ("replicas", "quick"), 6),
+        ("nce-digits-diag.replicas.quick=7", "nce-digits-diag", ("replicas", "quick"), 7),
     ],
 )
 def test_a_shared_value_is_set_for_one_entry_with_a_plus(

@@ -119,7 +119,7 @@ def test_a_prompt_that_no_string_begins_with_is_refused() -> None:
     with pytest.raises(SandglassError, match="it does not begin with B"):
         generation.check_prompts(np.array([language.parse("((")]), np.array([2]), 4)
     with pytest.raises(SandglassError, match="cannot encode"):
-        inputs.encode({}, "(x")
+        inputs.encode({"task": "strings"}, "(x")
 
 
 def test_the_published_model_has_as_many_parameters_as_published() -> None:
