@@ -133,7 +133,8 @@ def _findings(results: Results, _: str) -> str:
         if claims is None:
             lines.append(f"- **`{study}`**: not built yet.")
             continue
-        found, surprising = (findings.plain(study, claims.iter_rows(named=True), block) for block in findings.BLOCKS)
+        rows = standing.beside_sets(claims, results.sets(study))
+        found, surprising = (findings.plain(study, rows, block) for block in findings.BLOCKS)
         more = f" *Surprising:* {surprising}" if surprising else ""
         lines.append(f"- **`{study}`** {found}{more}")
     return "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines)

@@ -1,9 +1,9 @@
 """Reference sets: the result tables of a long run, made in another clone, frozen in data/reference/<set>/.
 
-A set holds the tables, theory rows and claims of one study as ``<kind>/<experiment>/…``, and ``record.json``, which
-says its name and for every job behind them what dvc.lock of that clone says: parameters, md5 of code, data and outputs
-(checkpoints among them, which stay behind), and the device it ran on. The report shows its claims in a column of their
-own.
+A set holds the tables, theory rows, figures and claims of one study as ``<kind>/<experiment>/…``, and ``record.json``,
+which says its name and for every job behind them what dvc.lock of that clone says: parameters, md5 of code, data and
+outputs (checkpoints among them, which stay behind), and the device it ran on. The report shows its claims in a column
+of their own, and its figures where its scale is above that of the build.
 
 A study may have several, for instance where its runs were spread over machines that share no storage. Each stays
 what one clone built: nothing is merged, and a gate that needs runs of two sets is tested by neither.
@@ -30,7 +30,7 @@ from pipeline.references.reading import stranger
 from pipeline.references.record import RECORD, kept_path, lock_parameters, step_log, write_name
 from pipeline.store.paths import DATA, REFERENCE
 
-KEPT = ("theory", "analyse", "claims")  # steps whose files make up a set
+KEPT = ("theory", "analyse", "figures", "claims")  # steps whose files make up a set
 DVC = (sys.executable, "-m", "dvc")
 ABSENT = ("deleted", "not in cache")  # DVC's words for a file that is not here
 
@@ -51,13 +51,13 @@ def freeze(study: str, clone: Path, name: str | None = None) -> Path:
     with engines.alone():  # `dvc add` below takes DVC's lock by itself
         pass
     jobs = [job for job in graph.jobs(params) if job.study == study and job.step != "report"]
-    _refuse_stale(clone, [job for job in jobs if job.step != "figures"])
+    _refuse_stale(clone, jobs)
     stages = YAML(typ="safe").load((clone / "dvc.lock").read_text(encoding="utf-8"))["stages"]
     record = {
         "name": name,
         "study": study,
         "scale": params.scale,
-        "jobs": {job.stage: _job(stages[job.stage], clone, job) for job in jobs if job.step != "figures"},
+        "jobs": {job.stage: _job(stages[job.stage], clone, job) for job in jobs},
     }
     files = [path for job in jobs if job.step in KEPT for path in graph.outputs(job, params)]
     staging, before = (DATA / ".tmp" / f"{kind}-{name}.{os.getpid()}" for kind in ("reference", "replaced"))

@@ -37,7 +37,10 @@ class Files(Protocol):
 
 @dataclass(frozen=True)
 class Reference:
-    """One set: its files and claims by number and gate; ``record`` is empty where none came with it."""
+    """One set: its files, and its claims by number and gate, each with its place in the table as ``row``.
+
+    ``record`` is empty where none came with it.
+    """
 
     name: str
     scale: str
@@ -53,6 +56,10 @@ class Reference:
         """
         files = [path for path in self.files if path.parent == REFERENCE / self.name / "theory"]
         return [row for path in files if path.suffix == ".parquet" for row in read_table(path, Theory).to_dicts()]
+
+    def has(self, path: Path) -> bool:
+        """Return whether the set holds a copy of the result ``path``."""
+        return kept_path(self.name, path) in self.files
 
     @property
     def page(self) -> str:
@@ -174,7 +181,8 @@ def read_former(path: Path) -> pl.DataFrame:
 
 def _load(folder: Path) -> Reference:
     record, claims = read_record(folder), folder / "claims" / "claims.parquet"
-    rows = read_table(claims, Claims).to_dicts() if claims.is_file() else []
+    table = read_table(claims, Claims).to_dicts() if claims.is_file() else []
+    rows = [row | {"row": number} for number, row in enumerate(table)]
     scale = record.get("scale") or (rows[0]["scale"] if rows else "unknown")
     by_gate = {(row["claim"], row["gate"]): row for row in rows}
     return Reference(folder.name, scale, record, _files(folder), by_gate)

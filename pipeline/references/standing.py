@@ -76,31 +76,44 @@ def lines(rows: list[Row]) -> list[Line]:
 
 def best(row: Row) -> str:
     """Return the verdict on a gate by the strongest evidence that there is of it."""
-    by_scale = [_at_scale(row, scale) for scale in SCALES]
-    tested = [verdict for verdict in by_scale if verdict not in UNTESTED]
-    return tested[-1] if tested else TOO_FEW if TOO_FEW in by_scale else NOT_RUN
+    verdict: str = strongest(row)[0]["verdict"]
+    if verdict in UNTESTED:
+        return TOO_FEW if TOO_FEW in [_at_scale(row, scale) for scale in SCALES] else NOT_RUN
+    return verdict
 
 
-def _at_scale(row: Row, scale: str) -> str:
-    """Return the verdict on a gate by the evidence of a scale.
+def strongest(row: Row) -> tuple[Row, Reference | None]:
+    """Return the row that is the strongest evidence of a gate, and the set it is from; None if it is of this build.
+
+    That of the largest scale at which the gate was tested; where it was tested at none, the row of this build.
+    """
+    tested = [each for scale in SCALES if (each := _tested(row, scale)) is not None]
+    return tested[-1] if tested else (row, None)
+
+
+def _evidence(row: Row, scale: str) -> list[tuple[Row, Reference | None]]:
+    """Return the rows on a gate at a scale, each with the set it is from."""
+    sets = [(result, reference) for reference, result in row["references"] if result["same"]]
+    return [each for each in [(row, None), *sets] if each[0]["scale"] == scale]
+
+
+def _tested(row: Row, scale: str) -> tuple[Row, Reference | None] | None:
+    """Return the row that counts at a scale, and the set it is from; None if the gate was not tested there.
 
     What few models leave undecided more may decide, and where two sets disagree, the one with more models counts; with
     as many, the one against the claim.
     """
-    evidence = [
-        result
-        for result in (row, *(result for _, result in row["references"] if result["same"]))
-        if result["scale"] == scale
-    ]
     order = {FAILS: 3, HOLDS: 2, UNDECIDED: 1}
-    tested = [
-        (result.get("n") or 0, order[result["verdict"]], result["verdict"])
-        for result in evidence
-        if result["verdict"] not in UNTESTED
-    ]
-    if tested:
-        return max(tested)[2]
-    return TOO_FEW if any(result["verdict"] == TOO_FEW for result in evidence) else NOT_RUN
+    tested = [each for each in _evidence(row, scale) if each[0]["verdict"] not in UNTESTED]
+    return max(tested, key=lambda each: (each[0].get("n") or 0, order[each[0]["verdict"]]), default=None)
+
+
+def _at_scale(row: Row, scale: str) -> str:
+    """Return the verdict on a gate by the evidence of a scale."""
+    tested = _tested(row, scale)
+    if tested is not None:
+        return str(tested[0]["verdict"])
+    return TOO_FEW if any(found["verdict"] == TOO_FEW for found, _ in _evidence(row, scale)) else NOT_RUN
 
 
 def decided(rows: list[Row]) -> tuple[int, int]:

@@ -10,10 +10,13 @@ from typing import Any
 
 from pipeline.errors import SandglassError
 from pipeline.kit import charts
+from pipeline.references.reading import Reference
+from pipeline.references.record import kept_path
 from pipeline.report import sources
 from pipeline.report.results import Study
 from pipeline.report.wording import first_paragraph
 from pipeline.store.paths import figure_path
+from schemas.claims import SCALES
 
 # Of no use in an image, where nothing inside is read out, and more than half of a large one.
 _SIZE = re.compile(r'<svg[^>]* width="([0-9.]+)" height="([0-9.]+)"')
@@ -21,7 +24,10 @@ _SIZE = re.compile(r'<svg[^>]* width="([0-9.]+)" height="([0-9.]+)"')
 
 @dataclass(frozen=True)
 class Figure:
-    """The words and the size (pixels) of a figure; ``base`` is the stem of its files on the site."""
+    """The words and the size (pixels) of a figure; ``base`` is the stem of its files on the site.
+
+    ``reference`` is the set whose results it shows, None if those of this build.
+    """
 
     study: Study
     name: str
@@ -31,6 +37,8 @@ class Figure:
     width: float
     height: float
     base: str
+    data: Path
+    reference: Reference | None
 
     def alt(self, claims: list[str]) -> str:
         """Return what the image shows, and the verdicts of the claims that the text around it speaks of."""
@@ -38,23 +46,36 @@ class Figure:
         return f"{self.description} Verdicts: {'; '.join(verdicts)}." if verdicts else self.description
 
 
-def load(study: Study, name: str, source: sources.Source | None) -> Figure:
-    """Return the figure ``name`` of ``study`` from its files; the docstring of ``source`` is its caption."""
-    chart, image = _chart(study, name), _image(study, name)
+def load(study: Study, name: str, source: sources.Source | None, reference: Reference | None = None) -> Figure:
+    """Return the figure ``name`` of ``study`` from its files, or from those of a reference set.
+
+    The docstring of ``source`` is its caption.
+    """
+    chart, image = _chart(study, name, reference), _path(study, name, "svg", reference).read_text(encoding="utf-8")
     title = chart.get("title", "")
     words = title.get("text", "") if isinstance(title, dict) else title
     caption = first_paragraph(source.doc) if source else ""
     size = _SIZE.search(image)
     width, height = (float(size[1]), float(size[2])) if size else (600.0, 400.0)
     description = chart.get("description") or " ".join(filter(None, [_line(words), caption])) or name
-    return Figure(study, name, _line(words), caption, description, width, height, f"figures/{study.id}/{name}")
+    data = _path(study, name, "parquet", reference)
+    base = _base(study, name, reference)
+    return Figure(study, name, _line(words), caption, description, width, height, base, data, reference)
 
 
-def files(study: Study, name: str) -> dict[str, bytes]:
+def larger(study: Study, name: str, scale: str) -> Reference | None:
+    """Return the reference set that has a figure at the largest scale above ``scale``; None if there is none."""
+    above = SCALES[SCALES.index(scale) + 1 :]
+    sets = [each for each in study.references if each.scale in above and each.has(_path(study, name, "svg"))]
+    return max(sets, key=lambda each: above.index(each.scale), default=None)
+
+
+def files(study: Study, name: str, reference: Reference | None = None) -> dict[str, bytes]:
     """Return, by name on the site, the figure's data, its image, and its specification as a script."""
-    base = f"figures/{study.id}/{name}"
-    contents = {f"{base}.{suffix}": _path(study, name, suffix).read_bytes() for suffix in ("parquet", "svg")}
-    text = json.dumps(_chart(study, name), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    base = _base(study, name, reference)
+    contents = {f"{base}.{suffix}": _path(study, name, suffix, reference).read_bytes() for suffix in ("parquet", "svg")}
+    chart = _chart(study, name, reference)
+    text = json.dumps(chart, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # Read from disk, a page may load scripts but no JSON: pages draw the chart from it, and save the specification.
     contents[f"{base}.js"] = f"sandglass.chart({json.dumps(base)},{text});\n".encode()
     return contents
@@ -76,17 +97,18 @@ def picture(specification: Path, file: Path) -> None:
         raise SandglassError(f"{file}: cannot be written: {error.strerror}") from None
 
 
-def _path(study: Study, name: str, suffix: str) -> Path:
-    return figure_path(study.id, study.figures[name], name, suffix)
+def _base(study: Study, name: str, reference: Reference | None) -> str:
+    return f"figures/{study.id}/{name}" if reference is None else f"figures/{study.id}/{reference.name}/{name}"
 
 
-def _chart(study: Study, name: str) -> dict[str, Any]:
-    chart: dict[str, Any] = json.loads(_path(study, name, "vl.json").read_text(encoding="utf-8"))
+def _path(study: Study, name: str, suffix: str, reference: Reference | None = None) -> Path:
+    path = figure_path(study.id, study.figures[name], name, suffix)
+    return path if reference is None else kept_path(reference.name, path)
+
+
+def _chart(study: Study, name: str, reference: Reference | None) -> dict[str, Any]:
+    chart: dict[str, Any] = json.loads(_path(study, name, "vl.json", reference).read_text(encoding="utf-8"))
     return chart
-
-
-def _image(study: Study, name: str) -> str:
-    return _path(study, name, "svg").read_text(encoding="utf-8")
 
 
 def _line(words: Any) -> str:

@@ -7,16 +7,18 @@ A study's text (``report.md.j2``) has two blocks for it: ``finding``, the result
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import jinja2
 
 from pipeline.errors import SandglassError
 from pipeline.kit.verdicts import UNTESTED
+from pipeline.references import standing
+from pipeline.references.reading import Reference, Row
 from pipeline.report import wording
-from pipeline.report.results import Row
 from schemas.claims import FAILS, HOLDS
 
 WORDS = "report.md.j2"
@@ -24,66 +26,94 @@ FINDING, SURPRISING = BLOCKS = ("finding", "surprising")
 NOT_MEASURED = "(not measured at this scale)"  # in place of a number
 
 
-@dataclass(frozen=True)
-class Gates:
-    """The gates of a study, and the words that its text makes of them."""
+# What a text may say of a gate in one word or number: the column that it is from, and how it is said.
+SAID: dict[str, tuple[str, Callable[[Row], str]]] = {
+    "value": ("value", lambda row: wording.rounded(row["value"])),
+    "percent": ("value", lambda row: wording.percent(row["value"])),
+    "models": ("n", lambda row: wording.count(row["n"])),
+    "published": ("published", wording.published),
+    "interval": ("interval", lambda row: wording.interval(row["lo"], row["hi"], digits=wording.PROSE)),
+}
 
-    rows: dict[tuple[str, str], Row]
+
+@dataclass(frozen=True)
+class Told:
+    """What is told of a gate: its strongest evidence, the reference set that it is from (None if it is of this build),
+    and the row of this build."""
+
+    row: Row
+    reference: Reference | None
+    own: Row
 
     @classmethod
-    def of(cls, claims: Iterable[Row]) -> Gates:
-        """Return the gates of a claims table."""
-        return cls({(row["claim"], row["gate"]): row for row in claims})
+    def of(cls, row: Row) -> Told:
+        """Return what is told of a gate of this build, which has what the sets say as ``references``."""
+        return cls(*standing.strongest(row), row)
 
-    def value(self, claim: str, gate: str) -> str:
-        """Return what was measured."""
-        return wording.rounded(self._row(claim, gate)["value"]) or NOT_MEASURED
+    @property
+    def scale(self) -> str:
+        """Return at which scale it was measured if that is not the scale of this build: ``at long``; else nothing."""
+        return "" if self.row["scale"] == self.own["scale"] else f"at {self.row['scale']}"
 
-    def percent(self, claim: str, gate: str) -> str:
-        """Return a measured share in percent."""
-        return wording.percent(self._row(claim, gate)["value"]) or NOT_MEASURED
+    def number(self, value: str, interval: str) -> str:
+        """Return a number with its interval and scale, in brackets behind it, where it has them."""
+        more = "; ".join(filter(None, [interval, self.scale]))
+        return value + (f" ({more})" if more else "")
 
-    def published(self, claim: str, gate: str) -> str:
-        """Return the published number."""
-        return wording.published(self._row(claim, gate))
+    def says(self, holds: str, fails: str, open: str, untested: str) -> str:
+        """Return the phrase that the verdict chooses; ``untested`` where there is none."""
+        if self.row["verdict"] in UNTESTED:
+            return untested
+        return {HOLDS: holds, FAILS: fails}.get(self.row["verdict"], open)
 
-    def interval(self, claim: str, gate: str) -> str:
-        """Return the interval of what was measured."""
-        row = self._row(claim, gate)
-        return wording.interval(row["lo"], row["hi"], digits=wording.PROSE)
+
+class Gates:
+    """The gates of a study, and the words that its text makes of them, as plain text."""
+
+    def __init__(self, claims: Iterable[Row]) -> None:
+        """Take a claims table whose rows have what the reference sets say (`pipeline.references.standing.rows`)."""
+        self.rows = {(row["claim"], row["gate"]): row for row in claims}
+
+    def functions(self) -> dict[str, Callable[..., str]]:
+        """Return what a text may call, by name."""
+        own: dict[str, Callable[..., str]] = {"number": self.number, "says": self.says}
+        return own | {name: partial(self.said, name) for name in SAID}
+
+    def said(self, name: str, claim: str, gate: str) -> str:
+        """Return what `SAID` says of a gate, or that it was not measured."""
+        return self._said(name, self._told(claim, gate)) or NOT_MEASURED
 
     def number(self, claim: str, gate: str) -> str:
-        """Return what was measured, with its interval where it has one."""
-        between = self.interval(claim, gate)
-        return self.value(claim, gate) + (f" ({between})" if between else "")
-
-    def models(self, claim: str, gate: str) -> str:
-        """Return how many units were measured, in words: ``six``."""
-        return wording.count(self._row(claim, gate)["n"])
+        """Return what was measured, with its interval where it has one, and its scale where that is a larger one."""
+        told = self._told(claim, gate)
+        if told.row["value"] is None:
+            return NOT_MEASURED
+        return told.number(self._said("value", told), self._said("interval", told))
 
     def says(self, claim: str, gate: str, holds: str, fails: str, open: str, untested: str = "") -> str:
         """Return the phrase that the gate's verdict chooses."""
-        verdict = self._row(claim, gate)["verdict"]
-        return untested or open if verdict in UNTESTED else {HOLDS: holds, FAILS: fails}.get(verdict, open)
+        return self._told(claim, gate).says(holds, fails, open, untested or open)
 
-    def _row(self, claim: str, gate: str) -> Row:
+    def _said(self, name: str, told: Told) -> str:
+        return SAID[name][1](told.row)
+
+    def _told(self, claim: str, gate: str) -> Told:
         if (claim, gate) not in self.rows:
             raise SandglassError(f"no gate {gate!r} of claim {claim}")
-        return self.rows[claim, gate]
-
-
-FUNCTIONS = ("value", "percent", "published", "interval", "number", "models", "says")
+        return Told.of(self.rows[claim, gate])
 
 
 def plain(study: str, claims: Iterable[Row], block: str = FINDING) -> str:
     """Return a block of the study's text as one line of plain text; empty if it has none.
 
+    ``claims`` are the rows of the study's claims table with what the reference sets say of each
+    (`pipeline.references.standing.rows`).
+
     Raises SandglassError naming the file and what is wrong in it.
     """
     path = Path("pipeline/studies") / study / WORDS
-    gates = Gates.of(claims)
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.globals = {name: getattr(gates, name) for name in FUNCTIONS}
+    environment.globals = dict(Gates(claims).functions())
     try:
         template = environment.from_string(path.read_text(encoding="utf-8"))
         renderer = template.blocks.get(block)

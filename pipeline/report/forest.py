@@ -119,7 +119,7 @@ def _numbers(study: Study) -> Iterable[tuple[float, Row, str, bool]]:
         candidates = [(row, f"artifact/claims-{study.id}.html#row-{row['row']}", False)]
         for reference, found in row["references"]:
             if found["same"] and found["scale"] != row["scale"]:
-                candidates.append((found, reference.page, True))
+                candidates.append((found, f"{reference.page}#row-{found['row']}", True))
         for found, page, larger in candidates:
             at = place(found)
             if at is not None and found["size"] in (INSIDE, OUTSIDE):

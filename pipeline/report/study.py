@@ -15,16 +15,15 @@ import polars as pl
 from markupsafe import Markup
 
 from pipeline.errors import SandglassError
-from pipeline.kit.verdicts import UNTESTED
 from pipeline.params import FILE, SECTIONS, WITH_VARIANTS, study_file
 from pipeline.params.scales import resolve
 from pipeline.report import figures, index, wording
 from pipeline.report.catalogue import Artifact
-from pipeline.report.findings import FINDING, NOT_MEASURED, WORDS
+from pipeline.report.findings import FINDING, NOT_MEASURED, SAID, WORDS, Told
 from pipeline.report.markdown import EVIDENCE, Mark, Text
-from pipeline.report.results import Row, Study
+from pipeline.report.results import Study
 from pipeline.report.shared import Site
-from schemas.claims import CONTRADICTED, FAILS, HOLDS, IN_PART
+from schemas.claims import CONTRADICTED, HOLDS, IN_PART
 
 DEFAULT = Path(__file__).parent / "study.md.j2"
 INDEX = "Every item of the study: what it is, where its result lies, and the code that makes it."
@@ -48,6 +47,7 @@ class StudyText:
         self.text = Text(str(path))
         self.blocks = site.blocks(page or study.page)
         self.shown: set[tuple[str, str]] = set()  # (kind, id) of what the text has shown
+        self.told: list[Told] = []  # gates whose numbers the text has told
 
     def render(self) -> Markup:
         """Return the text, then what it does not show, errata and the index, as HTML.
@@ -149,10 +149,16 @@ class StudyText:
             return self._block(f'figure("{name}")', lambda _: again)
         if self.site.lacks(artifact):
             return self._absent(f'figure("{name}")', f"Figure {name}", [artifact], f"figure-{name}")
-        shown = figures.load(self.study, name, self.site.source_of(artifact))
+        source = self.site.source_of(artifact)
+        shown = figures.load(self.study, name, source)
+        kept = figures.larger(self.study, name, self.site.params.scale)
+        if kept is not None:
+            larger = figures.load(self.study, name, source, kept)
 
         def draw(claims: list[str]) -> Markup:
-            return Markup(self.blocks.figure(shown, artifact, shown.alt(claims)))
+            if kept is None:
+                return Markup(self.blocks.figure(shown, artifact, shown.alt(claims)))
+            return Markup(self.blocks.figures(larger, shown, artifact, larger.alt(claims), shown.alt([])))
 
         return self._block(f'figure("{name}")', draw)
 
@@ -190,38 +196,37 @@ class StudyText:
 
     def value(self, claim: str, gate: str) -> str:
         """Show what was measured."""
-        return self._traced("value", claim, gate, lambda row: wording.rounded(row["value"]))
+        return self._said("value", claim, gate)
 
     def percent(self, claim: str, gate: str) -> str:
         """Show a measured share in percent."""
-        return self._traced("value", claim, gate, lambda row: wording.percent(row["value"]))
+        return self._said("percent", claim, gate)
 
     def models(self, claim: str, gate: str) -> str:
         """Show how many units were measured, in words."""
-        return self._traced("n", claim, gate, lambda row: wording.count(row["n"]))
+        return self._said("models", claim, gate)
 
     def published(self, claim: str, gate: str) -> str:
         """Show the published number."""
-        return self._traced("published", claim, gate, wording.published)
+        return self._said("published", claim, gate)
 
     def interval(self, claim: str, gate: str) -> str:
         """Show the interval of what was measured."""
-        return self._traced(
-            "interval", claim, gate, lambda row: wording.interval(row["lo"], row["hi"], digits=wording.PROSE)
-        )
+        return self._said("interval", claim, gate)
 
     def number(self, claim: str, gate: str) -> str:
-        """Show what was measured, with its interval where it has one, or that the scale measures no such gate.
+        """Show what was measured, with its interval where it has one, and its scale where that is above this build's;
+        or that no scale has measured such a gate.
 
         Raises SandglassError for an unknown claim.
         """
-        row = self._gate_row(claim, gate)
         if self._lacks_claims():
             return self.value(claim, gate)
-        if row is None or row["value"] is None:
+        told = self._told(claim, gate)
+        if told is None or told.row["value"] is None:
             return NOT_MEASURED
-        interval = "" if row["lo"] is None or row["hi"] is None else f" ({self.interval(claim, gate)})"
-        return self.value(claim, gate) + interval
+        interval = "" if told.row["lo"] is None or told.row["hi"] is None else self.interval(claim, gate)
+        return told.number(self.value(claim, gate), interval)
 
     def says(self, claim: str, gate: str, holds: str, fails: str, open: str = "", untested: str = "") -> str:
         """Show the phrase that a gate's verdict chooses: ``holds``, ``fails`` or, where it is undecided, ``open``.
@@ -230,10 +235,8 @@ class StudyText:
         it is undecided, and without either that it is not told.
         Raises SandglassError for an unknown claim.
         """
-        row = self._gate_row(claim, gate)
-        if row is None or row["verdict"] in UNTESTED:
-            return untested or open or NOT_TOLD
-        return {HOLDS: holds, FAILS: fails}.get(row["verdict"], open or UNDECIDED_HERE)
+        told, untested = self._told(claim, gate), untested or open or NOT_TOLD
+        return untested if told is None else told.says(holds, fails, open or UNDECIDED_HERE, untested)
 
     def stands(self, claim: str, holds: str, fails: str, open: str) -> str:
         """Show the phrase that a whole claim's verdict chooses: ``fails`` also where a part of it is contradicted.
@@ -245,17 +248,20 @@ class StudyText:
         _known("claim", claim, self.study.lines)
         return {HOLDS: holds, CONTRADICTED: fails, IN_PART: fails}.get(self.study.lines[claim].verdict, open)
 
-    def _gate_row(self, claim: str, gate: str) -> Row | None:
-        """Return the row of a gate, None where this scale has none of that name, or where claims are not here."""
-        return None if self._lacks_claims() else self.study.gates(claim).get(gate)
+    def _told(self, claim: str, gate: str) -> Told | None:
+        """Return what is told of a gate, None where this scale has none of that name, or where claims are not here."""
+        row = None if self._lacks_claims() else self.study.gates(claim).get(gate)
+        return None if row is None else Told.of(row)
 
-    def _traced(self, column: str, claim: str, gate: str, words: Callable[[Row], str]) -> str:
-        call = f"{column}({claim!r}, {gate!r})"
+    def _said(self, name: str, claim: str, gate: str) -> str:
+        call = f"{name}({claim!r}, {gate!r})"
         if self._lacks_claims():
             return self._inline(call, Markup(self.blocks.not_here()))
-        row = self.study.gate(claim, gate)
-        text = words(row) or "not measured"
-        return self._inline(call, Markup(self.blocks.traced(self.study.id, row, column, text)))
+        told, (column, words) = Told.of(self.study.gate(claim, gate)), SAID[name]
+        if column == "value":
+            self.told.append(told)
+        text = words(told.row) or "not measured"
+        return self._inline(call, Markup(self.blocks.traced(self.study.id, told, column, text)))
 
     def table(
         self, name: str, columns: list[str] | None = None, rows: int = ROWS, where: dict[str, Any] | None = None

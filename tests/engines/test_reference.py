@@ -16,6 +16,7 @@ from pipeline.audit import hashing
 from pipeline.errors import SandglassError
 from pipeline.references import reading
 from pipeline.store import tables
+from pipeline.store.paths import FIGURE_SUFFIXES
 
 CLAIMS = "data/reference/toy/claims/claims.parquet"
 
@@ -55,7 +56,8 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     assert "pipeline/studies/toy/runs.py" in train["code"]
     assert "data/datasets/toy/toy-numbers/toy-numbers.parquet" in train["inputs"]
     kept = {str(path.relative_to(built.path / "data/reference/toy")) for path in _files(built)}
-    assert kept == {
+    figures = {f"figures/toy-{name}/{name}.{end}" for name in ("means", "losses") for end in FIGURE_SUFFIXES}
+    assert kept == figures | {
         "record.json",
         "claims/claims.parquet",
         "claims/claims.json",

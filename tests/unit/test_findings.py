@@ -31,7 +31,13 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def gate(verdict: str = HOLDS, value: float | None = 0.29512, **more: Any) -> dict[str, Any]:
-    return {"claim": "1", "gate": "a", "verdict": verdict, "value": value, "lo": 0.2, "hi": 0.39999, "n": 6} | more
+    own = {"claim": "1", "gate": "a", "verdict": verdict, "value": value, "lo": 0.2, "hi": 0.39999, "n": 6}
+    return own | {"scale": "quick", "references": []} | more
+
+
+def in_set(verdict: str, **more: Any) -> list[tuple[None, dict[str, Any]]]:
+    """What a reference set at scale long says of the gate."""
+    return [(None, gate(verdict, 0.9, lo=0.85, hi=0.95, n=12, scale="long", same=True) | more)]
 
 
 @pytest.mark.parametrize(
@@ -40,9 +46,14 @@ def gate(verdict: str = HOLDS, value: float | None = 0.29512, **more: Any) -> di
         (gate(), "It holds: 29.5\xa0% of six, 0.295 (0.2 to 0.4)."),
         (gate(FAILS), "It fails: 29.5\xa0% of six, 0.295 (0.2 to 0.4)."),
         (gate(UNDECIDED, n=40), "It is open: 29.5\xa0% of 40, 0.295 (0.2 to 0.4)."),
+        # What a set at a larger scale found is told with that scale; a set that asked something else is not.
+        (gate(references=in_set(FAILS)), "It fails: 90\xa0% of twelve, 0.9 (0.85 to 0.95; at long)."),
+        (gate(UNDECIDED, references=in_set(HOLDS, lo=None, hi=None)), "It holds: 90\xa0% of twelve, 0.9 (at long)."),
+        (gate(FAILS, references=in_set(NOT_RUN)), "It fails: 29.5\xa0% of six, 0.295 (0.2 to 0.4)."),
+        (gate(FAILS, references=in_set(HOLDS, same=False)), "It fails: 29.5\xa0% of six, 0.295 (0.2 to 0.4)."),
         (
             gate(NOT_RUN, None, lo=None, hi=None, n=None),
-            f"It is open: {findings.NOT_MEASURED} of , {findings.NOT_MEASURED}.",
+            f"It is open: {findings.NOT_MEASURED} of {findings.NOT_MEASURED}, {findings.NOT_MEASURED}.",
         ),
     ],
 )

@@ -9,6 +9,7 @@ import importlib
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,6 +25,7 @@ from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.kit import charts
 from pipeline.params import Params
+from pipeline.references import reading
 from pipeline.references.standing import Line
 from pipeline.report import cards, catalogue, curves, figures, results, site, sources, wording
 from pipeline.report.contents import Heading, headings
@@ -33,6 +35,7 @@ from pipeline.report.lineage import Lineage
 from pipeline.report.markdown import ROWS, Mark, Text
 from pipeline.report.study import StudyText
 from pipeline.store import tables
+from pipeline.store.paths import FIGURE_SUFFIXES
 from schemas.claims import FAILS, HOLDS, NOT_RUN, UNDECIDED, Claims
 from schemas.curves import Curves
 from schemas.theory import Theory
@@ -195,7 +198,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
     ]
     rows = [
         {"row": i, "claim": claim, "gate": gate, "value": value, "published": 1.0, "lo": 0.25, "hi": hi}
-        | {"verdict": verdict}
+        | {"verdict": verdict, "scale": "quick", "references": []}
         for i, (claim, gate, value, hi, verdict) in enumerate(gates)
     ]
     verdict = {
@@ -240,9 +243,9 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
         source_of=lambda artifact: None,
         table=lambda artifact: (frame, None),
     )
-    monkeypatch.setattr(
-        figures, "load", lambda study, name, source: figures.Figure(study, name, "", "", "Told.", 1, 1, "")
-    )
+    told = partial(figures.Figure, title="", caption="", description="Told.", width=1, height=1, base="")
+    monkeypatch.setattr(figures, "larger", lambda study, name, scale: None)
+    monkeypatch.setattr(figures, "load", lambda study, name, _: told(study, name, data=path, reference=None))
     file = Path("pipeline/studies/s/report.md.j2")
     file.parent.mkdir(parents=True)
 
@@ -419,6 +422,30 @@ def test_a_figure_is_an_image_and_a_script_with_the_same_chart(tmp_path: Path, m
     assert name == 'sandglass.chart("figures/study/fig"'
     saved = json.loads(Path("data/figures/study/study-one/fig.vl.json").read_text())
     assert json.loads(spec.removesuffix(");\n")) == saved and len(files) == 3
+
+    # Of the sets at a larger scale that have the figure, that at the largest is shown.
+    sets = [reference(name, scale) for name, scale in (("a", "smoke"), ("b", "paper"), ("c", "long"), ("d", "paper"))]
+    study = dataclasses.replace(study, references=sets[:1])
+    assert figures.larger(study, "fig", "quick") is None
+    study = dataclasses.replace(study, references=[*sets[:3], dataclasses.replace(sets[3], files=[])])
+    kept = figures.larger(study, "fig", "quick")
+    assert kept is sets[1]
+    shown = figures.load(study, "fig", None, kept)
+    assert shown.reference is kept and shown.data == kept.files[1]
+    assert figures.files(study, "fig", kept).keys() == {
+        f"figures/study/b/fig.{end}" for end in ("parquet", "svg", "js")
+    }
+
+
+def reference(name: str, scale: str) -> reading.Reference:
+    """A set that holds the figure of this build."""
+    files = []
+    for suffix in FIGURE_SUFFIXES:
+        made = Path(f"data/figures/study/study-one/fig.{suffix}")
+        files.append(Path(f"data/reference/{name}/figures/study-one") / made.name)
+        files[-1].parent.mkdir(parents=True, exist_ok=True)
+        files[-1].write_bytes(made.read_bytes())
+    return reading.Reference(name, scale, {}, files, {})
 
 
 def test_the_script_bundle_is_a_plain_script() -> None:
