@@ -12,7 +12,7 @@ from pathlib import Path
 from pipeline.engine import graph
 from pipeline.kit import charts
 from pipeline.params import Params
-from pipeline.report import cards, catalogue, figures, forest, results, search, sketch
+from pipeline.report import cards, catalogue, figures, forest, results, search
 from pipeline.report.findings import BLOCKS
 from pipeline.report.shared import TEMPLATES, Site
 from pipeline.report.study import StudyText
@@ -77,14 +77,13 @@ def _write(site: Site, out: Callable[[str], Path]) -> int:
 
 
 def _pages(site: Site) -> dict[str, str]:
-    said, pictures = {}, {}
-    for study in site.studies.values():
-        text = StudyText(site, study, "index.html")
-        said[study.id] = [text.finding(block) for block in BLOCKS]
-        pictures[study.id] = sketch.draw(text.told)
-    shown = {"said": said, "pictures": pictures, "published": forest.draw(site.studies.values())}
+    said = {
+        each.id: [StudyText(site, each, "index.html").finding(block) for block in BLOCKS]
+        for each in site.studies.values()
+    }
+    published = forest.draw(site.studies.values())
     pages = {
-        name: site.render(f"{name}.j2", name, **shown, kinds=results.ERRATUM_KINDS)
+        name: site.render(f"{name}.j2", name, said=said, published=published, kinds=results.ERRATUM_KINDS)
         for name in ("index.html", "theory.html", "errata.html", catalogue.INDEX)
     }
     for study in site.studies.values():

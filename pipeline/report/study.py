@@ -17,7 +17,7 @@ from markupsafe import Markup
 from pipeline.errors import SandglassError
 from pipeline.params import FILE, SECTIONS, WITH_VARIANTS, study_file
 from pipeline.params.scales import resolve
-from pipeline.report import figures, index, wording
+from pipeline.report import figures, index, spark, wording
 from pipeline.report.catalogue import Artifact
 from pipeline.report.findings import FINDING, NOT_MEASURED, SAID, WORDS, Told
 from pipeline.report.markdown import EVIDENCE, Mark, Text
@@ -47,7 +47,7 @@ class StudyText:
         self.text = Text(str(path))
         self.blocks = site.blocks(page or study.page)
         self.shown: set[tuple[str, str]] = set()  # (kind, id) of what the text has shown
-        self.told: list[Told] = []  # gates whose numbers the text has told
+        self.is_brief = page is not None  # away from the study's page, shares are drawn beside their numbers
 
     def render(self) -> Markup:
         """Return the text, then what it does not show, errata and the index, as HTML.
@@ -196,11 +196,11 @@ class StudyText:
 
     def value(self, claim: str, gate: str) -> str:
         """Show what was measured."""
-        return self._said("value", claim, gate)
+        return self._said("value", claim, gate) + self._drawn(claim, gate)
 
     def percent(self, claim: str, gate: str) -> str:
         """Show a measured share in percent."""
-        return self._said("percent", claim, gate)
+        return self._said("percent", claim, gate) + self._drawn(claim, gate)
 
     def models(self, claim: str, gate: str) -> str:
         """Show how many units were measured, in words."""
@@ -221,12 +221,12 @@ class StudyText:
         Raises SandglassError for an unknown claim.
         """
         if self._lacks_claims():
-            return self.value(claim, gate)
+            return self._said("value", claim, gate)
         told = self._told(claim, gate)
         if told is None or told.row["value"] is None:
             return NOT_MEASURED
         interval = "" if told.row["lo"] is None or told.row["hi"] is None else self.interval(claim, gate)
-        return told.number(self.value(claim, gate), interval)
+        return told.number(self._said("value", claim, gate), interval) + self._drawn(claim, gate)
 
     def says(self, claim: str, gate: str, holds: str, fails: str, open: str = "", untested: str = "") -> str:
         """Show the phrase that a gate's verdict chooses: ``holds``, ``fails`` or, where it is undecided, ``open``.
@@ -253,13 +253,19 @@ class StudyText:
         row = None if self._lacks_claims() else self.study.gates(claim).get(gate)
         return None if row is None else Told.of(row)
 
+    def _drawn(self, claim: str, gate: str) -> str:
+        """Return a small picture of a share with its interval, away from the study's page; else nothing."""
+        told = self._told(claim, gate) if self.is_brief else None
+        drawn = None if told is None else spark.draw(told)
+        if drawn is None:
+            return ""
+        return self._inline(f"drawn({claim!r}, {gate!r})", Markup(self.blocks.spark(drawn)))
+
     def _said(self, name: str, claim: str, gate: str) -> str:
         call = f"{name}({claim!r}, {gate!r})"
         if self._lacks_claims():
             return self._inline(call, Markup(self.blocks.not_here()))
         told, (column, words) = Told.of(self.study.gate(claim, gate)), SAID[name]
-        if column == "value":
-            self.told.append(told)
         text = words(told.row) or "not measured"
         return self._inline(call, Markup(self.blocks.traced(self.study.id, told, column, text)))
 

@@ -198,7 +198,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
     ]
     rows = [
         {"row": i, "claim": claim, "gate": gate, "value": value, "published": 1.0, "lo": 0.25, "hi": hi}
-        | {"verdict": verdict, "scale": "quick", "references": []}
+        | {"verdict": verdict, "scale": "quick", "references": [], "published_form": ""}
         for i, (claim, gate, value, hi, verdict) in enumerate(gates)
     ]
     verdict = {
@@ -218,6 +218,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
         ),
         badge=lambda verdict: f"<b>{verdict}</b>",
         traced=lambda study, row, column, text: f"<a>{text}</a>",
+        spark=lambda drawn: f"<s>{drawn.words}</s>",
         param=lambda path, text: Markup(f'<i title="{escape(path)}">{escape(text)}</i>'),
         to=lambda page, text: f'<a href="{page}">{escape(text)}</a>',
     )
@@ -312,9 +313,9 @@ def test_a_sentence_follows_the_verdict_of_its_gate(
 
 def test_what_a_study_found_in_short_stands_on_the_index_too(ask: Callable[..., str]) -> None:
     words = "# One\n\n{% block finding %}\nIt is {{ number('1', 'mean') }}.\n{% endblock %}\n\nMore."
-    paragraph = "<p>It is <a>0.5</a> (<a>0.25 to 0.75</a>).</p>"
-    assert ask(words, finding=True).strip() == paragraph
-    assert paragraph in ask(words) and "<p>More.</p>" in ask(words)
+    said, drawn = "<p>It is <a>0.5</a> (<a>0.25 to 0.75</a>)", "<s>0.5, 0.25 to 0.75; published 1</s>"
+    assert ask(words, finding=True).strip() == f"{said}{drawn}.</p>"
+    assert f"{said}.</p>" in ask(words) and "<p>More.</p>" in ask(words)
     assert ask("# One\n\nMore.", finding=True) == ""
     with pytest.raises(SandglassError, match="nothing"):
         ask("{% block finding %}{{ nothing() }}{% endblock %}", finding=True)
