@@ -75,7 +75,7 @@ def files(study: Study, name: str, reference: Reference | None = None) -> dict[s
     base = _base(study, name, reference)
     contents = {f"{base}.{suffix}": _path(study, name, suffix, reference).read_bytes() for suffix in ("parquet", "svg")}
     chart = _chart(study, name, reference)
-    text = json.dumps(chart, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(_rounded(chart), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # Read from disk, a page may load scripts but no JSON: pages draw the chart from it, and save the specification.
     contents[f"{base}.js"] = f"sandglass.chart({json.dumps(base)},{text});\n".encode()
     return contents
@@ -95,6 +95,15 @@ def picture(specification: Path, file: Path) -> None:
         file.write_bytes(content)
     except OSError as error:
         raise SandglassError(f"{file}: cannot be written: {error.strerror}") from None
+
+
+def _rounded(value: Any) -> Any:
+    """Return ``value`` with six digits of each number in it: more than pixels can show, and a third of the bytes."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    return [_rounded(item) for item in value] if isinstance(value, list) else value
 
 
 def _base(study: Study, name: str, reference: Reference | None) -> str:

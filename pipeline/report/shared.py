@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from collections import Counter
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from pipeline.report.lineage import Lineage
 from pipeline.store import paths
 
 TEMPLATES = Path(__file__).parent
-CSV_BYTES = 300_000  # of a larger table the site has Parquet alone
+CSV_BYTES = 100_000  # of a larger table the site has Parquet alone
 
 
 class Site:
@@ -106,6 +108,13 @@ class Site:
     def code(self, job: graph.Job) -> list[Path]:
         """Return the files of code that decide the result of ``job``."""
         return graph.code(job, self.params)
+
+    @cached_property
+    def jobs_by_code(self) -> dict[Path, int]:
+        """Return how many jobs depend on each file of code, by path."""
+        jobs = dict.fromkeys(artifact.job for artifact in self.artifacts)
+        counts = Counter(path for job in jobs for path in self.code(job))
+        return dict(sorted(counts.items()))
 
     def data(self, job: graph.Job) -> list[Path]:
         """Return the files that ``job`` reads and other jobs make."""

@@ -84,7 +84,7 @@ def _pages(site: Site) -> dict[str, str]:
     published = forest.draw(site.studies.values())
     pages = {
         name: site.render(f"{name}.j2", name, said=said, published=published, kinds=results.ERRATUM_KINDS)
-        for name in ("index.html", "theory.html", "errata.html", catalogue.INDEX)
+        for name in ("index.html", "theory.html", "errata.html", "code.html", catalogue.INDEX)
     }
     for study in site.studies.values():
         content = StudyText(site, study).render()

@@ -86,8 +86,10 @@ def test_an_artifact_page_tells_where_it_comes_from(toy: Workspace, site: Path) 
     text = (site / "artifact/table-toy-losses-losses.html").read_text()
     table = toy.path / "data/tables/toy/toy-losses/losses.parquet"
     code = toy.path / "pipeline/studies/toy/analysis/losses.py"
-    for file in (table, code, toy.path / "data/datasets/toy/toy-numbers/toy-numbers.parquet"):
+    for file in (table, toy.path / "data/datasets/toy/toy-numbers/toy-numbers.parquet"):
         assert hashlib.md5(file.read_bytes()).hexdigest() in text
+    assert f"<code>{code.relative_to(toy.path)}</code>" in text and 'href="../code.html"' in text
+    assert hashlib.md5(code.read_bytes()).hexdigest() in (site / "code.html").read_text()
     assert "snakemake data/tables/toy/toy-losses/losses.parquet" in text
     assert "python -m pipeline trace data/tables/toy/toy-losses/losses.parquet" in text
     assert "def analyse(" in text and "params/toy/study.yaml:analysis.offset" in text
@@ -139,7 +141,7 @@ def test_an_edit_of_one_function_changes_only_pages_that_tell_of_it(toy: Workspa
     workspace.edit("pipeline/studies/toy/figures/losses.py")
     after = contents(build(workspace))
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    assert changed == {"index.html", "artifact/figure-toy-losses.html"}
+    assert changed == {"index.html", "code.html"}  # with the md5 of all code, and of this file
 
 
 def test_the_search_knows_every_claim_figure_and_artifact(site: Path) -> None:
