@@ -28,6 +28,7 @@ from pipeline.studies.selfsup.diffusion_comparisons import (
     GAP_RATIO,
 )
 from pipeline.studies.selfsup.measures.diffusion_fits import Task, fitted
+from pipeline.studies.selfsup.names import OU_PATHS
 
 # The class of E4: the true weights times 1 + U[-SPREAD, SPREAD], and normal numbers on the linear terms.
 SPREAD, NOISE = 0.5, 0.3
@@ -68,20 +69,19 @@ def _paths(context: Inputs) -> tuple[OrnsteinUhlenbeck, float, list[Array]]:
 
     Raises SandglassError if they are too short, too few, or not in one dimension.
     """
-    entry, (key, *_) = context.entry, context.datasets()
-    frame = context.dataset(key).sort("seed")
+    entry, frame = context.entry, context.dataset(OU_PATHS).sort("seed")
     rho, fine, d = frame.row(0, named=True)["rho"], frame["eta"][0], frame["d"][0]
     steps = frame["x"].list.len().min()
     asked = max(*entry.spans, *entry.gap_spans)
     if d != 1 or steps * fine < asked - 1e-9 or frame.height < entry.seeds:
         raise SandglassError(
-            f"experiments.{context.experiment}: dataset {key} has {frame.height} trajectories over T = "
+            f"experiments.{context.experiment}: dataset {OU_PATHS} has {frame.height} trajectories over T = "
             f"{steps * fine:g} in {d} dimensions; expected {entry.seeds}, T = {asked:g} and one dimension"
         )
     for eta in (*entry.etas, *entry.gap_etas):
         if abs(eta / fine - round(eta / fine)) > 1e-9:
             raise SandglassError(
-                f"experiments.{context.experiment}: eta = {eta:g} is no multiple of that of dataset {key}, {fine:g}"
+                f"experiments.{context.experiment}: eta = {eta:g} is no multiple of that of {OU_PATHS}, {fine:g}"
             )
     return OrnsteinUhlenbeck(rho), fine, [np.array(x)[:, None] for x in frame["x"].to_list()]
 
