@@ -134,7 +134,8 @@ class Replica(nn.Module):
     def labels(self) -> list[str]:
         """Return what each output stands for."""
         of_study = getattr(self._inputs(), "outputs", None)
-        count = of_study(self.spec) if of_study else getattr(self.spec, "outputs", 1)
+        # A model that reads and gives the same symbols says their number once.
+        count = of_study(self.spec) if of_study else getattr(self.spec, "outputs", getattr(self.spec, "symbols", 1))
         return list(self._inputs().labels(self.config["entry"], count))
 
     def _inputs(self) -> Any:
@@ -147,8 +148,9 @@ class Replica(nn.Module):
             return inputs
         if ids.ndim != 2 or ids.is_floating_point() or ids.dtype == torch.bool:
             raise SandglassError(f"ids must be integers of shape (B, T), got {ids.dtype} of shape {tuple(ids.shape)}")
-        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < self.spec.inputs:
-            raise SandglassError(f"ids must be 0 to {self.spec.inputs - 1}, got {int(ids.min())} to {int(ids.max())}")
+        count = getattr(self.spec, "inputs", getattr(self.spec, "symbols", 0))
+        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < count:
+            raise SandglassError(f"ids must be 0 to {count - 1}, got {int(ids.min())} to {int(ids.max())}")
         return ids.long()
 
 

@@ -6,13 +6,13 @@ A number between −1 and 1 is one that this reproduction agrees with.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pipeline.kit.verdicts import Published
 from pipeline.report import wording
 from pipeline.report.results import Row, Study
-from schemas.claims import CEILING, FLOOR, INSIDE, OUTSIDE
+from schemas.claims import INSIDE, OUTSIDE
 
 SPAN = 5.0  # half-widths of the interval that are drawn on each side; what lies farther stands at the edge
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 880, 110, 16, 30, 46  # pixels
@@ -22,13 +22,12 @@ LEAST = 26.0  # pixels of a study's row
 
 @dataclass(frozen=True)
 class Mark:
-    """One published number: where it lies, whether the interval holds it, whether it lies beyond the edge, the scale
-    that measured it, the page to read more on, and all of it in words."""
+    """One published number: where it lies, whether the interval holds it, the scale that measured it, the page to read
+    more on, and all of it in words."""
 
     x: float
     y: float
     inside: bool
-    beyond: bool
     larger: bool  # measured by a reference set at a scale above that of this build
     page: str
     words: str
@@ -67,14 +66,7 @@ def place(row: Row) -> float | None:
     lo, hi, value = row["lo"], row["hi"], row["published"]
     if None in (lo, hi, value) or not hi > lo:
         return None
-    low = -math.inf if row["published_form"] == CEILING else value
-    high = (
-        math.inf
-        if row["published_form"] == FLOOR
-        else value
-        if row["published_high"] is None
-        else row["published_high"]
-    )
+    low, high = Published(value, row["published_high"], row["published_form"]).ends
     middle = (lo + hi) / 2
     return (min(max(middle, low), high) - middle) / ((hi - lo) / 2)
 
@@ -96,12 +88,12 @@ def draw(studies: Iterable[Study]) -> Forest:
             if lane == len(lanes):
                 lanes.append([])
             lanes[lane].append(x)
-            placed.append((x, lane, at, row, page, larger))
+            placed.append((x, lane, row, page, larger))
         height = max(LEAST, STEP * len(lanes) + 8)
         middle = top + height / 2
         marks = [
-            Mark(x, middle + _offset(lane), row["size"] == INSIDE, abs(at) > SPAN, larger, page, _words(study, row))
-            for x, lane, at, row, page, larger in placed
+            Mark(x, middle + _offset(lane), row["size"] == INSIDE, larger, page, _words(study, row))
+            for x, lane, row, page, larger in placed
         ]
         strips.append(Strip(study, middle, marks))
         top += height

@@ -53,17 +53,18 @@ def test_marks_lie_beside_each_other_and_inside_is_within_one(numbers: list[floa
     for a, b in combinations(drawn.marks, 2):
         assert abs(a.x - b.x) >= forest.STEP - 1e-9 or abs(a.y - b.y) >= forest.STEP - 1e-9
     assert sum(mark.inside for mark in drawn.marks) == sum(-1 <= each <= 1 for each in numbers)
-    assert sum(mark.beyond for mark in drawn.marks) == sum(abs(each) > forest.SPAN for each in numbers)
+    edges = (forest.LEFT, forest.WIDTH - forest.RIGHT)
+    assert sum(mark.x in edges for mark in drawn.marks) == sum(abs(each) >= forest.SPAN for each in numbers)
     for mark in drawn.marks:
         assert forest.LEFT <= mark.x <= forest.WIDTH - forest.RIGHT and 0 < mark.y < drawn.height - forest.BOTTOM + 1
 
 
 def test_a_set_at_a_larger_scale_has_a_mark_of_its_own() -> None:
     reference: Any = SimpleNamespace(page="reference/s.html")
-    other = row(9.0, 1, 2, scale="paper", same=True)
+    other = row(9.0, 1, 2, scale="paper", same=True) | {"row": 4}
     both = row(1.5, 1, 2, references=[(reference, other), (reference, other | {"same": False})])
     study: Any = SimpleNamespace(id="s", page="study/s.html", claims=[both])
     here, there = sorted(forest.draw([study]).marks, key=lambda mark: mark.larger)
     assert (here.page, here.inside, here.larger) == ("artifact/claims-s.html#row-0", True, False)
-    assert (there.page, there.inside, there.larger) == ("reference/s.html", False, True)
+    assert (there.page, there.inside, there.larger) == ("reference/s.html#row-4", False, True)
     assert "published 9, here 1.5 (1 to 2), scale paper" in there.words

@@ -15,7 +15,7 @@ from schemas.comparisons import MODELS, SEEDS
 from schemas.parallel.tables import ALIGNED, ALL, MISALIGNED, PAIRS, SINGLES
 
 DECLARED = Declared()
-SAMPLE, GROUP, RUN = "sample", "group of ten samples", "run"
+SAMPLE, GROUP, RUN = "sample", "ten-sample group", "run"
 STEPS = list(pairwise(SIZES))  # of k: 1 and 2, 2 and 3, 3 and 4
 NAMES = {FLAT: "J = 0.05", MODES: "J = 0.3"}
 LEAST = 1000  # samples from which the order of errors is judged

@@ -41,31 +41,34 @@ def _compliant(value: float) -> float:
 Compliant = Annotated[float, AfterValidator(_compliant)]
 
 
-Sets = Annotated[
-    dict[str, list[list[int]]],
-    Field(description="sets of masks of four positions, numbered from 1; the masks of a set are equally likely"),
-]
+class Sets(Strict):
+    """What has sets of masks of four positions."""
 
+    masks: Annotated[
+        dict[str, list[list[int]]],
+        Field(description="sets of masks of four positions, numbered from 1; the masks of a set are equally likely"),
+    ]
 
-def by_name(masks: dict[str, list[list[int]]]) -> dict[str, list[list[int]]]:
-    """Return sets of masks by their names; keys of parameters have hyphens for spaces, so that ``-S`` sets them."""
-    return {key.replace("-", " "): blocks for key, blocks in masks.items()}
+    @property
+    def sets(self) -> dict[str, list[list[int]]]:
+        """Return the sets of masks by their names; keys have hyphens for spaces, so that ``-S`` sets them."""
+        return {key.replace("-", " "): blocks for key, blocks in self.masks.items()}
 
-
-def _sets(found: dict[str, list[list[int]]]) -> None:
-    """Raise ValueError for a set that does not cover all positions, or without one that claims compare."""
-    found = by_name(found)
-    for name, blocks in found.items():
-        for block in blocks:
-            if not block or len(set(block)) < len(block) or not set(block) <= {1, 2, 3, 4}:
-                raise ValueError(f"masks of {name!r}: {block} has other than different positions from 1 to 4")
-        if len({len(block) for block in blocks}) != 1:
-            raise ValueError(f"masks of {name!r} have several sizes, {blocks}: expected one")
-        if lacking := {1, 2, 3, 4}.difference(*blocks):
-            raise ValueError(f"masks of {name!r}, {blocks}, do not cover position {min(lacking)}")
-    for name in SETS:
-        if name not in found:
-            raise ValueError(f"masks lack {name!r}, which claims compare with others")
+    @model_validator(mode="after")
+    def _covers(self) -> Self:
+        """Raise ValueError for a set that does not cover all positions, or without one that claims compare."""
+        for name, blocks in self.sets.items():
+            for block in blocks:
+                if not block or len(set(block)) < len(block) or not set(block) <= {1, 2, 3, 4}:
+                    raise ValueError(f"masks of {name!r}: {block} has other than different positions from 1 to 4")
+            if len({len(block) for block in blocks}) != 1:
+                raise ValueError(f"masks of {name!r} have several sizes, {blocks}: expected one")
+            if lacking := {1, 2, 3, 4}.difference(*blocks):
+                raise ValueError(f"masks of {name!r}, {blocks}, do not cover position {min(lacking)}")
+        for name in SETS:
+            if name not in self.sets:
+                raise ValueError(f"masks lack {name!r}, which claims compare with others")
+        return self
 
 
 def _ascending(name: str, values: list[int] | list[float]) -> None:
@@ -155,7 +158,7 @@ class Translation(AveragedRunEntry):
         return self
 
 
-class SchemeDraws(DatasetEntry):
+class SchemeDraws(DatasetEntry, Sets):
     """PAR-D6, PAR-D7: samples of laws of four spins, each with a mask of several sets."""
 
     kind: Literal["schemes"]
@@ -165,17 +168,6 @@ class SchemeDraws(DatasetEntry):
     J_out: Annotated[float, Field(ge=0, le=1, description="between pairs")]
     sigma: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1, description="of random models")]
     draws: Positive = Field(description="random models of each sigma")
-    masks: Sets
-
-    @property
-    def sets(self) -> dict[str, list[list[int]]]:
-        """Return the sets of masks by their names."""
-        return by_name(self.masks)
-
-    @model_validator(mode="after")
-    def _covers(self) -> Self:
-        _sets(self.masks)
-        return self
 
 
 Dataset = Annotated[Draws | SchemeDraws | Corpus | Answered, Field(discriminator="kind")]
@@ -332,30 +324,19 @@ class Finite(Strict):
     repetitions: Repetitions
 
 
-class DesignExperiment(ExperimentEntry):
+class DesignExperiment(ExperimentEntry, Sets):
     """EXP-6 and EXP-7: sets of masks, total correlation, finite samples."""
 
     module: Literal["design"]
     J_in: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1, description="within a pair")]
     J_out: Annotated[float, Field(ge=0, le=1, description="between pairs")]
     couplings: Annotated[list[Coupling], Field(min_length=1, description="J of cliques of four, for correlations")]
-    masks: Sets
     decoders: Decoders
     compositions: Positive = Field(description="steps of a map that are composed")
     passes: Annotated[list[Positive], Field(min_length=1, description="of independent parallel sampling, ascending")]
     random: Annotated[int, Field(ge=0, description="random models beside, of each sigma")]
     sigma: Annotated[list[Annotated[float, Field(gt=0, le=3)]], Field(min_length=1)]
     finite: Finite
-
-    @property
-    def sets(self) -> dict[str, list[list[int]]]:
-        """Return the sets of masks by their names."""
-        return by_name(self.masks)
-
-    @model_validator(mode="after")
-    def _covers(self) -> Self:
-        _sets(self.masks)
-        return self
 
 
 class TranslationExperiment(ExperimentEntry):

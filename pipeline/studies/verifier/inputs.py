@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 from pipeline.errors import SandglassError
 from pipeline.languages import dyck_strings as language
 from pipeline.languages import test_cases
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def encode(entry: dict[str, Any], *strings: str) -> NDArray[np.int64]:
@@ -34,20 +31,6 @@ def encode(entry: dict[str, Any], *strings: str) -> NDArray[np.int64]:
         shown = ", ".join(map(repr, strings[:3]))
         expected = "words of test cases between spaces" if cases else "brackets ()[], and E at an end"
         raise SandglassError(f"cannot encode {shown}: expected {expected}, of one number") from None
-
-
-def checked(spec: Any, ids: Tensor) -> Tensor:
-    """Return ``ids`` (B, T) as a model of the shape ``spec`` reads them. Raises SandglassError if they do not fit."""
-    if ids.ndim != 2 or ids.is_floating_point() or not bool(((ids >= 0) & (ids < spec.symbols)).all()):
-        raise SandglassError(
-            f"expected ids 0 to {spec.symbols - 1} of shape (B, T), got {ids.dtype} of shape {tuple(ids.shape)}"
-        )
-    return ids.long()
-
-
-def outputs(spec: Any) -> int:
-    """Return how many outputs a model of the shape ``spec`` has."""
-    return int(spec.symbols)
 
 
 def labels(entry: dict[str, Any], outputs: int) -> list[str]:
