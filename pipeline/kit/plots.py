@@ -396,7 +396,8 @@ def cells(
         values=_quarters(low, high),
         labelExpr="format(datum.value, '.3~g')",
     )
-    scale = alt.Scale(domain=list(spots), range=list(colours), clamp=True)
+    straight: dict[str, Any] = {"interpolate": "rgb"} if colours is DIVERGING else {}  # else hues between them
+    scale = alt.Scale(domain=list(spots), range=list(colours), clamp=True, **straight)
     base = alt.Chart(data).encode(x=x.at(alt.X), y=y.at(alt.Y))
     found: Layers = [
         base.transform_filter(f"isValid(datum['{field}'])")

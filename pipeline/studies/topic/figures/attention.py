@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
 from pipeline.studies.topic.names import (
     ATTENTION,
@@ -26,8 +24,11 @@ from pipeline.studies.topic.names import (
 )
 
 KINDS = {"same_word": "same word", "same_topic": "same topic, other word", "diff_topic": "other topic"}
-COLOURS = [charts.BLACK, charts.VERMILLION, charts.SKY]
-SHAPES = ["circle", "square", "triangle-up"]
+LOOKS = {
+    "same word": Look(charts.BLACK),
+    "same topic, other word": Look(charts.VERMILLION, shape="square"),
+    "other topic": Look(charts.SKY, shape="triangle-up"),
+}
 TRAINED = {
     RELEASED_ADAM: "released model, Adam",
     RELEASED_SGD: "released model, SGD",
@@ -49,10 +50,8 @@ FROZEN = {
 }
 
 
-def _dots(table: pl.DataFrame, labels: dict[str, str], title: str, subtitle: list[str], ticks: list[float]) -> Figure:
-    rows = table.filter(pl.col("run").is_in(list(labels)))
-    if not rows.height:
-        return charts.empty(title, "no model was trained at this scale")
+def _dots(table: pl.DataFrame, labels: dict[str, str], ticks: list[float], note: str) -> Figure:
+    rows = plots.some(table.filter(pl.col("run").is_in(list(labels))))
     name = pl.col("run").replace_strict(labels, return_dtype=pl.String) + pl.format(
         ", rate {}", pl.col("lr").map_elements(lambda lr: f"{lr:g}", return_dtype=pl.String)
     )
@@ -65,35 +64,47 @@ def _dots(table: pl.DataFrame, labels: dict[str, str], title: str, subtitle: lis
         .with_columns(low=pl.col("weight") - pl.col("sd"), high=pl.col("weight") + pl.col("sd"))
         .drop_nulls("weight")
     )
-    order = data["model"].unique(maintain_order=True).to_list()
-    kinds = list(KINDS.values())
     lowest = float(data.select(pl.min_horizontal("weight", "low").min()).item())
     highest = float(data.select(pl.max_horizontal("weight", "high").max()).item())
     domain = [max(0.9 * min(lowest, ticks[0]), ticks[0] / 4), 1.1 * max(highest, ticks[-1])]
-    base = alt.Chart(data).encode(
-        x=alt.X(
-            "weight:Q",
-            title="mean attention weight (log)",
-            scale=alt.Scale(type="log", domain=domain, nice=False, clamp=True),
-            axis=alt.Axis(values=ticks, format="~g"),
-        ),
-        y=alt.Y("model:N", title=None, sort=order, axis=alt.Axis(labelLimit=300, grid=True)),
+    x = Axis("weight", "mean attention weight (log scale)", log=True, domain=domain, values=ticks)
+    order = data["model"].unique(maintain_order=True)
+    y = Axis("model", None, "N", order=order.to_list(), more={"grid": True, "tickBand": "extent"})
+    marks = plots.points(
+        data,
+        x,
+        y,
+        Kinds("kind", LOOKS),
+        ends=("low", "high"),
+        hollow="learned",
+        apart="kind",
+        tips=["sd", "source"],
+        size=45,
     )
-    colour = alt.Color("kind:N", title="pair", sort=kinds, scale=alt.Scale(domain=kinds, range=COLOURS))
-    shape = alt.Shape("kind:N", title="pair", sort=kinds, scale=alt.Scale(domain=kinds, range=SHAPES))
-    tips = [alt.Tooltip("weight:Q", format=".5f"), alt.Tooltip("sd:Q", format=".2g")]
-    layers: list[Any] = [
-        base.transform_filter("isValid(datum.sd)").mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q", color=colour)
-    ]
-    for learned, look in ((True, {"filled": True}), (False, {"filled": False, "fill": "white"})):
-        points = base.transform_filter(alt.datum.learned == learned).mark_point(size=70, opacity=0.85, **look)
-        tooltip = ["model", "source", "kind", *tips, "n"]
-        layers.append(points.encode(color=colour, shape=shape, tooltip=tooltip))
-    chart: Any = alt.layer(*layers)
-    return chart.properties(width=300, title=alt.Title(title, subtitle=subtitle)), data
-
-
-SPREAD = "Means over models, with standard deviations; hollow: no model learned."
+    sides = made.with_columns(
+        whose=pl.when(source="here").then(pl.lit("here")).otherwise(pl.lit("as printed")),
+        topic=pl.col("same_topic") > pl.col("diff_topic"),
+        word=pl.col("same_word") > pl.max_horizontal("same_topic", "diff_topic"),
+    )
+    counted = sides.group_by("whose", maintain_order=True).agg(pl.col("topic", "word").sum(), of=pl.len())
+    shown = data.pivot("kind", index="model", values="weight", maintain_order=True)
+    words = "; ".join(
+        f"{row['model']}: " + ", ".join(f"{kind} {row[kind]:.2g}" for kind in LOOKS if row.get(kind) is not None)
+        for row in shown.iter_rows(named=True)
+    )
+    return plots.figure(
+        marks,
+        data,
+        "Most attention on the same word: "
+        + plots.tell(counted, "{word} of {of} {whose}", ", ")
+        + "; other words of its topic above other topics: "
+        + plots.tell(counted, "{topic} of {of} {whose}", ", "),
+        f"{note}Points: means over {plots.count(data['n'], 'model')}; bars: a standard deviation to each side; "
+        "hollow: no model learned",
+        told=f"{words}.",
+        width=330,
+        height=34 * len(order),
+    )
 
 
 def _ours(context: Results, offset: int) -> pl.DataFrame:
@@ -102,14 +113,15 @@ def _ours(context: Results, offset: int) -> pl.DataFrame:
     )
 
 
+@plots.drawn("Average attention, trained values")
 def blocks(context: Results) -> Figure:
-    """Table 2.1: everything is trained on cross-entropy; labels are those that the released code looks up. Claim 21
-    says which of the printed averages come out."""
-    subtitle = ["Labels four ids too far, as the counts of the released code have them.", SPREAD]
-    return _dots(_ours(context, 4), TRAINED, "Average attention, trained values", subtitle, [0.005, 0.01, 0.015])
+    """Table 2.1: everything is trained on cross-entropy; topics are looked up by a token's id, four above the number
+    of its word, as the released code does. Claim 21 says which of the printed averages come out."""
+    note = "Topics are looked up by a token’s id, four above the number of its word, as the released code does. "
+    return _dots(_ours(context, 4), TRAINED, [0.005, 0.01, 0.015], note)
 
 
+@plots.drawn("Average attention, frozen values")
 def diagonals(context: Results) -> Figure:
-    """Table 2.2: values are frozen and diagonal, attention is trained."""
-    subtitle = ["Right labels.", SPREAD]
-    return _dots(_ours(context, 0), FROZEN, "Average attention, frozen values", subtitle, [0.001, 0.01, 0.1])
+    """Table 2.2: values are frozen and diagonal, attention is trained; topics are those of the words."""
+    return _dots(_ours(context, 0), FROZEN, [0.001, 0.01, 0.1], "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.kit import plots
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.topic.figures.common import Panel, maps
@@ -11,6 +12,7 @@ WORDS = 10
 AXES = ("word", "word")
 
 
+@plots.drawn("Inner products of trained embeddings")
 def gram(context: Results) -> Figure:
     """Figure 2.1: inner products of embeddings after training, for both losses, optimisers and ways to train."""
     panels = [
@@ -23,9 +25,10 @@ def gram(context: Results) -> Figure:
         Panel("embeddings alone, squared, Adam", ONLY_SQ, "sq", "Gram"),
         Panel("everything, squared, Adam", ALL, "sq", "Gram"),
     ]
-    return maps(context.table("matrices"), panels, "Inner products of trained embeddings", WORDS, AXES)
+    return maps(context.table("matrices"), panels, "Inner products of embeddings", WORDS, AXES)
 
 
+@plots.drawn("Inner products before and after training")
 def gram_start(context: Results) -> Figure:
     """Embeddings that start at unit size: their Gram matrix is diagonal before training, and stays so."""
     panels = [
@@ -34,5 +37,4 @@ def gram_start(context: Results) -> Figure:
         Panel("size 0.02, before training", ALL, "ce", "Gram_init"),
         Panel("size 0.02, after training", ALL, "ce", "Gram"),
     ]
-    title = "Inner products before and after training: cross-entropy, Adam"
-    return maps(context.table("matrices"), panels, title, WORDS, AXES)
+    return maps(context.table("matrices"), panels, "Inner products, cross-entropy, Adam", WORDS, AXES)

@@ -10,13 +10,15 @@ import numpy as np
 import polars as pl
 from scipy import ndimage
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
 from pipeline.studies.topic.figures.common import rounded
 
-CLASSES = 24  # of losses, equally wide, in each panel
-SIDE = 184  # pixels of a panel
+CLASSES = 24  # of losses above the least, equally wide on a log scale, in each panel
+FLOOR = 1e-3  # of the largest: losses nearer the least have one colour
+SIDE = 210  # pixels of a panel
 COARSER = 2  # points of the landscape's grid for each that is drawn
 FINER = 2  # points of the contour's grid for each point of the landscape's
 STAR = "M0,-1L0.22,-0.31L0.95,-0.31L0.36,0.12L0.59,0.81L0,0.38L-0.59,0.81L-0.36,0.12L-0.95,-0.31L-0.22,-0.31Z"
@@ -41,48 +43,48 @@ SIDES = {
 }
 
 
+@plots.drawn("Loss of stage 2 over a diagonal value matrix")
 def landscape_diagonal(context: Results) -> Figure:
-    """Losses over alpha and beta with a diagonal value matrix and the normaliser as printed, one panel and
-    scale of colours for each tau."""
-    return _landscapes(context, "diag", "Loss of stage 2 over a diagonal value matrix", ".3f")
+    """Losses over alpha and beta with a diagonal value matrix and the normaliser as printed, above the least of each
+    panel, one panel for each tau and one scale of colours."""
+    return _landscapes(context, "diag", "a diagonal value matrix", "β*; an optimal α of 0 stands at the left end")
 
 
+@plots.drawn("Loss of stage 2 over a value matrix of uniform blocks")
 def landscape_block(context: Results) -> Figure:
-    """Losses over alpha and beta with uniform blocks and the normaliser as printed, one panel and scale of
-    colours for each tau."""
-    return _landscapes(context, "block", "Loss of stage 2 over a value matrix of uniform blocks", ".5f")
+    """Losses over alpha and beta with uniform blocks and the normaliser as printed, above the least of each panel, one
+    panel for each tau and one scale of colours."""
+    star = "α = β = γ*; all points of one γ = ((v - 1)α + β)/v are as good"
+    return _landscapes(context, "block", "uniform blocks", star)
 
 
-def _landscapes(context: Results, kind: str, title: str, digits: str) -> Figure:
+def _landscapes(context: Results, kind: str, name: str, star: str) -> Figure:
     own = {"kind": kind, "variant": VARIANT}
-    grid, optima = context.table("landscape").filter(**own), context.table("stage2_opt").filter(**own)
+    grid, optima = context.table("landscape").filter(**own), context.table("stage2_opt").filter(**own).sort("tau")
+    most = plots.most(plots.some(optima)["grid_max"] - optima["grid_min"])
     cells, panels = [], []
-    for row in optima.sort("tau").iter_rows(named=True):
+    for row in optima.iter_rows(named=True):
         loss_AxB, axis = _matrix(grid.filter(tau=row["tau"]))
-        tiles = rectangles(loss_AxB[::COARSER, ::COARSER], axis[::COARSER])
+        excess_AxB = np.log10(np.maximum(loss_AxB - row["grid_min"], most * FLOOR))
+        tiles = rectangles(excess_AxB[::COARSER, ::COARSER], axis[::COARSER]).with_columns(
+            loss=(10 ** pl.col("loss")).round_sig_figs(4)
+        )
         cells.append(tiles.with_columns(tau=pl.lit(row["tau"], pl.Int32)))
         ends = (float(axis[0]), float(axis[-1]))
-        panels.append(_panel(tiles, contour(loss_AxB, axis, row["level"]), row, digits, ends))
-    rows: list[Any] = [
-        alt.hconcat(*panels[i : i + 2], spacing=16).resolve_scale(color="independent") for i in range(0, len(panels), 2)
-    ]
-    first = optima.row(0, named=True)
-    star = (
-        "α = β = γ*; all points of one γ = ((v - 1)α + β)/v are as good."
-        if kind == "block"
-        else "β*; an optimal α of 0 is drawn at the left end of its axis."
+        panels.append(_panel(tiles, contour(loss_AxB, axis, row["level"]), row, most, ends))
+    first, inside = optima.row(0, named=True), optima["inside"].sum()
+    gammas = (
+        f"γ* from {plots.about(plots.least(optima['gamma_star']))} to {plots.about(plots.most(optima['gamma_star']))}"
     )
-    subtitle = [
-        f"T = {first['T']}, v = {first['v']}; weights α for other words of the query's topic, β for its own word.",
-        "Darker is lower, in colours of each panel's own. White line: the hundredth of the panel's range",
-        f"above its least loss. Star: the optimum, {star}",
-    ]
-    chart = (
-        alt.vconcat(*rows, spacing=18)
-        .resolve_scale(color="independent")
-        .properties(title=alt.TitleParams(title, subtitle=subtitle), description=f"{title}. {' '.join(subtitle)}")
+    return plots.figure(
+        plots.grid(panels, spacing=30),
+        pl.concat(cells),
+        f"Stage 2 with {name}: the optimum is where the theorem has it at {inside} of {optima.height} τ, {gammas}",
+        f"T = {first['T']}, v = {first['v']}; weights α for other words of the query’s topic, β for its own word. "
+        "White line: the hundredth of the panel’s range above its least loss. "
+        f"Star: the optimum, {star}",
+        told=f"Least losses on the grid: {plots.tell(optima, 'τ = {tau}: {grid_min:.5f}')}.",
     )
-    return chart, pl.concat(cells)
 
 
 def _matrix(grid: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -168,25 +170,25 @@ def _chains(beside: dict[frozenset[Place], list[frozenset[Place]]]) -> Iterator[
         yield chain
 
 
-def _panel(cells: pl.DataFrame, edge: pl.DataFrame, row: dict[str, Any], digits: str, ends: tuple[float, float]) -> Any:
-    scale = alt.Scale(type="log", domain=list(ends), nice=False)
-    ticks = alt.Axis(format="~e", values=[10.0**power for power in range(-4, 8, 2)], grid=False)
-    x = alt.X("alpha:Q", scale=scale, axis=ticks, title="α")
-    y = alt.Y("beta:Q", scale=scale, axis=ticks, title="β")
-    low, high = row["grid_min"], row["grid_max"]
-    legend = alt.Legend(
-        format=digits, gradientLength=SIDE - 10, gradientThickness=10, values=np.linspace(low, high, 5).tolist()
+def _panel(cells: pl.DataFrame, edge: pl.DataFrame, row: dict[str, Any], most: float, ends: tuple[float, float]) -> Any:
+    more = {"labelExpr": "format(datum.value, '~e')", "grid": False}
+    ticks = [10.0**power for power in range(-4, 8, 2)]
+    x, y = (
+        Axis(name, letter, log=True, domain=ends, values=ticks, more=more).at(channel)
+        for name, letter, channel in (("alpha", "α", alt.X), ("beta", "β", alt.Y))
     )
-    colour = alt.Color("loss:Q", scale=alt.Scale(scheme="viridis", domain=[low, high]), title=None, legend=legend)
+    scale = alt.Scale(type="log", scheme="viridis", domain=[most * FLOOR, most], nice=False)
+    decades = [
+        tick for tick in plots.log("loss", "", [most * FLOOR, most]).values or () if most * FLOOR <= tick <= most
+    ]
+    legend = alt.Legend(orient="bottom", gradientLength=240, titleLimit=0, values=decades, format="~e")
+    colour = alt.Color("loss:Q", scale=scale, title="loss above the least of the panel (log scale)", legend=legend)
     # Each reaches a little over its right and upper neighbours, which are drawn later: no seams show between them.
     over = cells.with_columns(pl.col("alpha2", "beta2") * 1.06).with_columns(
         pl.col("alpha2", "beta2").clip(upper_bound=ends[1])
     )
-    area = (
-        alt.Chart(over)
-        .mark_rect()
-        .encode(x=x, x2="alpha2:Q", y=y, y2="beta2:Q", color=colour, tooltip=[alt.Tooltip("loss:Q", format=".6f")])
-    )
+    tips = [alt.Tooltip("loss:Q", format=".3g")]
+    area = alt.Chart(over).mark_rect().encode(x=x, x2="alpha2:Q", y=y, y2="beta2:Q", color=colour, tooltip=tips)
     line = alt.Chart(edge).mark_line(color="white", strokeWidth=1.6).encode(x=x, y=y, detail="line:N", order="step:Q")
     alpha, beta = (row[name] if row[name] is not None else row["gamma_star"] for name in ("alpha_star", "beta_star"))
     at = pl.DataFrame({"alpha": [max(alpha, ends[0])], "beta": [beta]})
@@ -195,5 +197,4 @@ def _panel(cells: pl.DataFrame, edge: pl.DataFrame, row: dict[str, Any], digits:
         .mark_point(shape=STAR, size=130, filled=True, color=charts.ORANGE, stroke="black", strokeWidth=0.8, opacity=1)
         .encode(x=x, y=y)
     )
-    layers: Any = alt.layer(area, line, star)
-    return layers.properties(width=SIDE, height=SIDE, title=alt.TitleParams(f"τ = {row['tau']}", fontSize=13, offset=4))
+    return plots.panel([area, line, star], f"τ = {row['tau']}", SIDE, SIDE)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
-from pipeline.kit.charts import Figure
+from pipeline.kit import plots
+from pipeline.kit.charts import BLACK, SKY, VERMILLION, Figure
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
 from pipeline.studies.topic.figures.common import rounded
 from pipeline.studies.topic.names import STAGES_A, STAGES_B, STAGES_C, STAGES_N
@@ -24,45 +22,36 @@ MATRICES = {"norm_v": "values", "norm_k": "keys", "norm_q": "queries"}
 EVERY = 25  # steps between two points of a line
 
 
+@plots.drawn("Norms from weights near zero")
 def norms(context: Results) -> Figure:
-    """Norms of keys, queries and values by step, a panel for each setting and a line for each seed."""
+    """Norms of keys, queries and values by step, a panel for each setting and a line for each seed, whether or not it
+    learned; of queries the lines are dashed. Claim 26 says where values stop growing."""
     table = context.table("norms").filter(pl.col("step") % EVERY == 0)
-    order, drawn = list(MATRICES.values()), []
     data = (
-        rounded(table, 4)
+        rounded(plots.some(table), 4)
         .unpivot(list(MATRICES), index=["run", "lr", "replica", "step"], variable_name="matrix", value_name="norm")
         .with_columns(pl.col("matrix").replace_strict(MATRICES, return_dtype=pl.String))
     )
-    colour = alt.Color(
-        "matrix:N",
-        title="norm of",
-        sort=order,
-        scale=alt.Scale(domain=order, range=[charts.BLACK, charts.VERMILLION, charts.SKY]),
-    )
-    dash = alt.StrokeDash(
-        "matrix:N", title="norm of", sort=order, scale=alt.Scale(domain=order, range=[[1, 0], [1, 0], [5, 3]])
-    )
+    by = Kinds("matrix", {"values": Look(BLACK), "keys": Look(VERMILLION), "queries": Look(SKY, plots.DASHED)})
+    told: list[dict[str, object]] = []
+    panels: list[plots.Panel] = []
     for (run, lr), title in PANELS.items():
-        rows = data.filter(run=run, lr=lr).drop("run", "lr")
+        rows = data.filter(run=run, lr=lr)
         if not rows.height:
             continue
-        lines: Any = (
-            alt.Chart(rows)
-            .mark_line(strokeWidth=1.2, opacity=0.7)
-            .encode(
-                x=alt.X("step:Q", title="step"),
-                y=alt.Y("norm:Q", title="Frobenius norm"),
-                color=colour,
-                strokeDash=dash,
-                detail="replica:N",
-            )
-        )
-        drawn.append(lines.properties(width=215, height=140, title=alt.Title(title, fontSize=charts.SIZE)))
-    if not drawn:
-        return charts.empty("Norms from weights near zero", "no model was trained at this scale")
-    chart: Any = alt.concat(*drawn, columns=2)
-    subtitle = [
-        "A to D: settings of ours, as the source states none; N: the negative control.",
-        "A line is a seed, whether or not it learned. Claim 26 says where values stop growing.",
-    ]
-    return chart.properties(title=alt.Title("Norms from weights near zero", subtitle=subtitle)), data
+        y = Axis("norm", "Frobenius norm" if not len(panels) % 3 else None, zero=True)
+        lines = plots.lines(rows, plots.steps(), y, by, each="replica", strokeWidth=1.2, opacity=0.7)
+        name, _, setting = title.partition(": ")
+        panels.append(plots.panel(lines, name, 150, 140, setting))
+        grown = context.table("stage_metrics").filter(run=run, lr=lr)["fv_at_sk10"]
+        told.append({"name": name, "share": grown.median(), "n": rows["replica"].n_unique()})
+    found = pl.DataFrame(told, schema={"name": pl.String, "share": pl.Float64, "n": pl.Int64})
+    return plots.figure(
+        plots.grid(panels, 3, spacing=16),
+        data,
+        "Share of their growth that values have made when keys have made a tenth: "
+        + plots.tell(found, "{name} {share:.0%}", ", ").replace("%", " %"),
+        f"A line is one of {plots.count(found['n'], 'model')} a panel, dashed those of queries; shares are medians. "
+        "A to D: settings of ours, as the source states none; N: the negative control",
+        told="Norms of values, keys and queries by steps of training.",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.kit import plots
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.topic.figures.common import Panel, maps
@@ -32,7 +33,7 @@ def _four(
     sgd_sq: str,
     ce: str,
     sq: str,
-    title: str,
+    what: str,
     published: str = "",
     released: str = "",
 ) -> Figure:
@@ -47,29 +48,30 @@ def _four(
         Panel(f"{SGD_SQ}, published rate", published, "sq", value),
         Panel(f"{SGD_SQ}, published rate, released model", released, "sq", "WV"),
     ]
-    return maps(context.table("matrices"), panels, title, WORDS, AXES)
+    return maps(context.table("matrices"), panels, what, WORDS, AXES)
 
 
+@plots.drawn("Values, uniform attention, with L2")
 def frozen_l2(context: Results) -> Figure:
     """Figure 2.2: values with uniform attention and an L2 penalty."""
-    title = "Values, uniform attention, with L2"
-    return _four(context, FROZEN_ADAM, FROZEN_SGD_CE, FROZEN_SGD_SQ, "ce-l2", "sq-l2", title)
+    return _four(context, FROZEN_ADAM, FROZEN_SGD_CE, FROZEN_SGD_SQ, "ce-l2", "sq-l2", "Values, with L2")
 
 
+@plots.drawn("Values, uniform attention, without L2")
 def frozen(context: Results) -> Figure:
     """Figure 2.5: values with uniform attention and no penalty."""
-    title = "Values, uniform attention, without L2"
     return _four(
-        context, FROZEN_ADAM, FROZEN_SGD_CE, FROZEN_SGD_SQ, "ce", "sq", title, FROZEN_PUBLISHED, RELEASED_FROZEN
+        context, FROZEN_ADAM, FROZEN_SGD_CE, FROZEN_SGD_SQ, "ce", "sq", "Values", FROZEN_PUBLISHED, RELEASED_FROZEN
     )
 
 
+@plots.drawn("Values, attention trained with them")
 def joint(context: Results) -> Figure:
     """Figure 2.6: values of models of which everything is trained."""
-    title = "Values, attention trained with them"
-    return _four(context, JOINT_ADAM, JOINT_SGD_CE, JOINT_SGD_SQ, "ce", "sq", title, JOINT_PUBLISHED, RELEASED_JOINT)
+    return _four(context, JOINT_ADAM, JOINT_SGD_CE, JOINT_SGD_SQ, "ce", "sq", "Values", JOINT_PUBLISHED, RELEASED_JOINT)
 
 
+@plots.drawn("Diagonals and matchings of words")
 def diagonal(context: Results) -> Figure:
     """Figure 2.10: squared loss without a penalty, trained for longer, with masked positions as keys and without."""
     value = "WV_plus_bias"
@@ -79,4 +81,4 @@ def diagonal(context: Results) -> Figure:
         Panel("trained attention, masks are keys", JOINT_LONG, "sq", value),
         Panel("trained attention, masks are no keys", JOINT_LONG_RELEASED, "sq", value),
     ]
-    return maps(context.table("matrices"), panels, "Diagonals and matchings of words: squared loss, Adam", WORDS, AXES)
+    return maps(context.table("matrices"), panels, "Values, squared loss, Adam", WORDS, AXES)
