@@ -20,7 +20,8 @@ from pipeline.report.results import ERRATUM_KINDS
 from schemas.claims import NOT_RUN, TOO_FEW
 
 Smoke = Callable[[str], Workspace]
-ON_THE_KIT = ["automata", "distillation", "flipflop", "topic"]  # studies whose figures are drawn with `kit.plots`
+# Studies whose figures are drawn with `kit.plots`.
+ON_THE_KIT = ["automata", "distillation", "flipflop", "nce", "topic"]
 
 
 @pytest.mark.parametrize("study", STUDIES)

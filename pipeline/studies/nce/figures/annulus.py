@@ -6,60 +6,52 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from pipeline.kit import charts
-from pipeline.kit.charts import Figure, number
+from pipeline.kit import charts, plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
-from pipeline.studies.nce.figures.common import CROSS, panel_title
+from pipeline.studies.nce.figures.common import CROSS, largest
 from pipeline.studies.nce.names import DECAY
 
 SHOWN = 10.0  # R of Figure 4.1, where the table has it
-B_TITLE, C_TITLE = "b", "c − log √2π"
+COLOURS = {"region V": charts.GREY, "0.2 R": charts.VERMILLION, "0.1 R": charts.GREEN}
+B, C = Axis("b", "b"), Axis("c", "c − log √2π")
+Ends = tuple[float, float]
 
 
+@plots.drawn("What gradient descent has to cross")
 def fig41(context: Results) -> Figure:
     """Figure 4.1: region V of Eq. 4.17, the annulus around the optimum, and where its gradient is largest."""
-    annulus = context.table("annulus").sort("R", "r")
+    annulus = plots.some(context.table("annulus")).sort("R", "r")
     tested = annulus["R"].to_list()
-    mean = SHOWN if SHOWN in tested or not tested else max(tested)
-    circles, rim = _circles(mean, (0.2, 0.1)), _largest(annulus.filter(R=mean), mean)
+    mean = SHOWN if SHOWN in tested else max(tested)
+    rows = annulus.filter(R=mean)
+    shapes, rim = pl.concat([_region(mean), _circles(mean, (0.2, 0.1))]), _largest(rows, mean)
     dots = pl.DataFrame({"b": [mean, 0.0], "c": [mean**2 / 2, 0.0], "part": ["τ*", "τ_q"]})
-    region = _region(mean)
-    data = pl.concat([region, circles, rim, dots], how="diagonal")
-    far = ((-0.5, 1.4 * mean), (-4, 1.1 * mean**2))
-    wide = alt.layer(
-        *_layers(region, circles, dots, *far),
-        alt.Chart(dots).mark_text(align="left", dx=8, dy=-8).encode(_x(far[0]), _y(far[1]), text="part:N"),
-    ).properties(width=250, height=270, title=panel_title("From τ_q to τ*"))
+    b, c = B.but(domain=[-0.5, 1.4 * mean]), C.but(domain=[-4, 1.1 * mean**2])
+    names = alt.Chart(dots).mark_text(align="left", dx=8, dy=-8).encode(b.at(alt.X), c.at(alt.Y), text="part:N")
+    wide = plots.panel([*_layers(shapes, dots, b, c), names], "From τ_q to τ*", 250, 270)
     reach = 0.3 * mean
-    near = ((mean - reach, mean + reach), (mean**2 / 2 - reach, mean**2 / 2 + reach))
-    close = alt.layer(
-        *_layers(region, circles, dots.filter(part="τ*"), *near),
-        alt.Chart(rim)
-        .mark_point(shape=CROSS, size=250, color=charts.BLACK, strokeWidth=2, opacity=1)
-        .encode(_x(near[0]), _y(near[1])),
-    ).properties(width=270, height=270, title=panel_title("Around τ*, equal scales"))
-    title = alt.TitleParams(
-        f"What gradient descent has to cross, R = {mean:g}",
-        subtitle=[
-            "Grey: region V of Eq. 4.17; red: the annulus from 0.1R to 0.2R; green: inside it",
-            "Crosses: where on a circle of radius 0.1R, 0.15R and 0.2R the gradient along the radius is largest",
-        ],
+    b, c = (axis.but(domain=[at - reach, at + reach]) for axis, at in ((B, mean), (C, mean**2 / 2)))
+    crosses = plots.points(rim, b, c, charts.BLACK, shape=CROSS, size=250, strokeWidth=2)
+    close = plots.panel([*_layers(shapes, dots.filter(part="τ*"), b, c), *crosses], "Around τ*, equal scales", 270, 270)
+    found = plots.tell(rows, "{max_ip:.2g} on the circle of {r:g} R", ", ")
+    return plots.figure(
+        plots.grid([wide, close], spacing=30),
+        pl.concat([shapes, rim, dots], how="diagonal"),
+        f"At R = {mean:g} the gradient along the radius is at most {found}",
+        "Grey: region V of Eq. 4.17; red: the annulus from 0.1R to 0.2R; green: inside it. Crosses: where on a circle "
+        "of radius 0.1R, 0.15R and 0.2R the gradient along the radius is largest",
+        told="Region V, annulus and optimum in the plane of b and c.",
     )
-    words = (
-        f"Region V, annulus and optimum in the plane of b and c for R = {mean:g}. The gradient along the radius is "
-        + "; ".join(
-            f"at most {row['max_ip']:.2g} on the circle of {row['r']:g} R"
-            for row in annulus.filter(R=mean).iter_rows(named=True)
-        )
-        + "."
-    )
-    return alt.hconcat(wide, close, spacing=30).properties(title=title, description=words), data
 
 
 def _region(mean: float) -> pl.DataFrame:
+    """Return the outline of region V: its lower edge, and back along the upper one."""
     b = np.linspace(mean / 2, 1.4 * mean, 181)
-    upper = b * np.minimum(b, mean)
-    return pl.DataFrame({"b": b, "c": b * (mean - b), "upper": upper, "part": "region V"})
+    outline = np.concatenate([b, b[::-1]])
+    c = np.concatenate([b * (mean - b), (b * np.minimum(b, mean))[::-1]])
+    return pl.DataFrame({"b": outline, "c": c, "order": np.arange(len(c)), "part": "region V"})
 
 
 def _circles(mean: float, radii: tuple[float, ...]) -> pl.DataFrame:
@@ -84,59 +76,55 @@ def _largest(rows: pl.DataFrame, mean: float) -> pl.DataFrame:
     return pl.DataFrame({"b": b, "c": mean**2 / 2 + height, "part": "largest gradient"})
 
 
-def _x(domain: tuple[float, float]) -> alt.X:
-    return alt.X("b:Q", title=B_TITLE, scale=alt.Scale(domain=domain, nice=False), axis=alt.Axis(tickCount=5))
-
-
-def _y(domain: tuple[float, float]) -> alt.Y:
-    return alt.Y("c:Q", title=C_TITLE, scale=alt.Scale(domain=domain, nice=False), axis=alt.Axis(tickCount=5))
-
-
-def _layers(
-    region: pl.DataFrame, circles: pl.DataFrame, dots: pl.DataFrame, b: tuple[float, float], c: tuple[float, float]
-) -> list[alt.Chart]:
-    colours = {"0.2 R": charts.VERMILLION, "0.1 R": charts.GREEN}
-    rings = [
-        alt.Chart(circles.filter(part=name))
-        .mark_line(fill=fill, fillOpacity=opacity, stroke=colour, clip=True, interpolate="linear-closed")
-        .encode(_x(b), _y(c), order="order:Q")
-        for name, colour in colours.items()
+def _layers(shapes: pl.DataFrame, dots: pl.DataFrame, b: Axis, c: Axis) -> plots.Layers:
+    x, y = (
+        alt.X("b:Q", title=b.title, scale=alt.Scale(domain=list(b.domain or ()), nice=False)),
+        alt.Y("c:Q", title=c.title, scale=alt.Scale(domain=list(c.domain or ()), nice=False)),
+    )  # not clamped: what is outside is cut off
+    filled = [
+        alt.Chart(shapes.filter(part=name))
+        .mark_line(
+            fill=fill,
+            fillOpacity=opacity,
+            stroke=None if name == "region V" else colour,
+            clip=True,
+            interpolate="linear-closed",
+        )
+        .encode(x, y, order="order:Q")
+        for name, colour in COLOURS.items()
         for fill, opacity in (("white", 1.0), (colour, 0.35))
     ]
-    shade = (
-        alt.Chart(region).mark_area(color=charts.GREY, opacity=0.3, clip=True).encode(_x(b), _y(c), alt.Y2("upper:Q"))
-    )
     point = alt.Chart(dots).mark_circle(size=60, color=charts.ORANGE, opacity=1, stroke="black", clip=True)
-    return [shade, *rings, point.encode(_x(b), _y(c))]
+    return [*filled, point.encode(x, y)]
 
 
+@plots.drawn("The gradient on circles around τ*")
 def annulus(context: Results) -> Figure:
     """Lemma 49: how fast the largest gradient on a circle decays with R, its limit, and the printed range."""
-    data = context.table("annulus").sort("R", "r").with_columns(pl.col("r").cast(pl.String).alias("radius"))
-    colour = alt.Color(
-        "radius:N",
-        title="radius / R",
-        scale=alt.Scale(range=[charts.GREEN, charts.ORANGE, charts.VERMILLION]),
-        legend=alt.Legend(orient="right"),
+    table = plots.some(context.table("annulus")).sort("R", "r")
+    data = table.with_columns(pl.format("{} R", "r").alias("radius"))
+    by = plots.kinds(
+        dict(zip(data["radius"].unique().sort(), [charts.GREEN, charts.ORANGE, charts.VERMILLION], strict=False)),
+        "radius",
+        dashes=False,
+        title="radius of the circle",
     )
-    x = alt.X("R:Q", title="distance R of the means", scale=alt.Scale(domain=[0, 31], nice=False))
-    span = alt.Scale(domain=[0.4, 1.6], nice=False, zero=False)
+    x = Axis("R", "distance R of the means", domain=[0, 1.03 * largest(data["R"])])
+    quarters = round(4 * plots.least(data["limit"])) - 1, round(4 * plots.most(data["kappa_min"])) + 1
     named = "κ = −8 log max |∂L/∂u| / R²"  # u: along the radius
-    y = alt.Y("kappa_min:Q", title=named, scale=span)
-    band = alt.Chart(pl.DataFrame({"low": [DECAY[0]], "high": [DECAY[1]]}))
-    low, limit = (alt.Y(field, title=named, scale=span) for field in ("low:Q", "limit:Q"))
-    layers = [
-        band.mark_rect(color=charts.GREY, opacity=0.2).encode(low, alt.Y2("high:Q")),
-        alt.Chart(data).mark_rule(strokeDash=[4, 3], strokeWidth=1.5).encode(limit, colour),
-        alt.Chart(data).mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=45)).encode(x, y, colour),
-    ]
-    title = alt.TitleParams(
-        "The gradient on circles around τ* decays as exp(−κR²/8)",
-        subtitle=["Dashed: limits for large R; grey: the printed range of κ"],
-    )
+    y = Axis("kappa_min", named, domain=[end / 4 for end in quarters])
+    printed = pl.DataFrame({"low": [DECAY[0]], "high": [DECAY[1]]})
+    within = alt.Chart(printed).mark_rect(color=charts.GREY, opacity=0.2).encode(y.at(alt.Y, "low"), alt.Y2("high:Q"))
+    limits = alt.Chart(data).mark_rule(strokeDash=[4, 3], strokeWidth=1.5).encode(y.at(alt.Y, "limit"), by.colour())
     last = data.filter(pl.col("R") == pl.col("R").max())
-    words = "Decay exponent against R: " + "; ".join(
-        f"at radius {row['r']:g} R it is {number(row['kappa_min'])} for R = {row['R']:g}, limit {number(row['limit'])}"
-        for row in last.iter_rows(named=True)
+    inside = last.filter(pl.col("kappa_min").is_between(*DECAY)).height
+    return plots.figure(
+        [within, limits, *plots.lines(data, x, y, by, dots=True)],
+        data,
+        f"The gradient decays as exp(−κR²/8): at R = {last['R'][0]:g}, κ is in the printed range on {inside} of "
+        f"{last.height} circles around τ*",
+        f"Dashed: limits for large R; grey: the printed range of κ, {DECAY[0]:g} to {DECAY[1]:g}. Computed exactly",
+        told="κ at the largest R: " + plots.tell(last, "{radius}: {kappa_min:.2f}, limit {limit:.2f}") + ".",
+        width=430,
+        height=270,
     )
-    return alt.layer(*layers).properties(width=430, height=270, title=title, description=f"{words}."), data

@@ -1,21 +1,26 @@
-"""What figures of this study share."""
+"""What figures of this study share: names and looks of losses and methods."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
+from pipeline.kit.plots import Kinds, Look
 from pipeline.studies.nce.names import LOSS_NAMES
 
-LOSS_COLOURS = {"NCE": charts.VERMILLION, "eNCE": charts.BLUE}
-# As published where it says: NCE with GD black, with NGD yellow; eNCE with NGD blue.
-METHOD_COLOURS = {"NCE-GD": charts.BLACK, "NCE-NGD": charts.ORANGE, "eNCE-GD": charts.GREY, "eNCE-NGD": charts.BLUE}
-METHOD_DASHES = {"NCE-GD": [1, 0], "NCE-NGD": [1, 0], "eNCE-GD": [5, 3], "eNCE-NGD": [1, 0]}
+LOSSES = Kinds("name", {"NCE": Look(charts.VERMILLION), "eNCE": Look(charts.BLUE, shape="square")})
+# As published where it says: NCE with GD black, with NGD yellow; eNCE with NGD blue. Dashes let a line below be seen.
+METHODS = Kinds(
+    "method",
+    {
+        "NCE-GD": Look(charts.BLACK),
+        "NCE-NGD": Look(charts.ORANGE, plots.DASHED),
+        "eNCE-GD": Look(charts.PURPLE, plots.DOTTED),
+        "eNCE-NGD": Look(charts.BLUE),
+    },
+    columns=4,
+)
 CROSS = "M-.4,-.4L.4,.4M.4,-.4L-.4,.4"  # the symbol ×
-DECADES = [10.0**e for e in range(-40, 41)]
 
 
 def largest(values: pl.Series, otherwise: float = 1.0) -> float:
@@ -34,30 +39,3 @@ def method_name() -> pl.Expr:
         pl.col("loss").replace_strict(LOSS_NAMES), pl.col("optimizer").str.to_uppercase(), separator="-"
     )
     return name.alias("method")
-
-
-def loss_colour(legend: alt.Legend | None = None) -> alt.Color:
-    """Return the colour channel that has one colour for each loss."""
-    scale = alt.Scale(domain=list(LOSS_COLOURS), range=list(LOSS_COLOURS.values()))
-    return alt.Color("name:N", title="loss", scale=scale, legend=legend or alt.Legend(orient="bottom"))
-
-
-def log_axis(values: list[float], every: int = 1) -> dict[str, Any]:
-    """Return scale and axis of a logarithmic channel that spans ``values``, a tick every so many decades."""
-    low, high = min(values), max(values)
-    ticks = [tick for tick in DECADES[::every] if low / 1.01 <= tick <= high * 1.01]
-    return {
-        "scale": alt.Scale(type="log", domain=[low, high], nice=False),
-        "axis": alt.Axis(values=ticks, format="~s" if low >= 0.5 else "~e" if low < 1e-6 else "~g"),
-    }
-
-
-def lines_legend(orient: Any = "bottom", **more: Any) -> alt.Legend:
-    """Return a legend whose symbols are strong lines, however faint some of the lines are."""
-    return alt.Legend(orient=orient, symbolType="stroke", symbolStrokeWidth=2.5, symbolOpacity=1, **more)
-
-
-def panel_title(text: str, lines: list[str] | None = None) -> alt.TitleParams:
-    """Return the title of one panel of a figure, aligned with its axes."""
-    more: dict[str, Any] = {"subtitle": lines} if lines else {}
-    return alt.TitleParams(text, fontSize=charts.SIZE, subtitleFontSize=12, offset=6, frame="group", **more)

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import altair as alt
 import polars as pl
 
+from pipeline.kit import plots
 from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
-from pipeline.studies.nce.figures.common import (
-    CROSS,
-    METHOD_COLOURS,
-    METHOD_DASHES,
-    largest,
-    lines_legend,
-    log_axis,
-    method_name,
-    panel_title,
-)
-from pipeline.studies.nce.names import METHODS, SAMPLES
+from pipeline.studies.nce.figures.common import CROSS, METHODS, largest, method_name
+from pipeline.studies.nce.names import SAMPLES
 from schemas.nce.tables import S_BEST, S_DIST, S_LOSS
 
 RULES = {S_DIST: "η by smallest distance", S_BEST: "η by lowest loss met", S_LOSS: "η by loss at the end"}
@@ -29,37 +19,45 @@ FAINT_EVERY = 5  # updates between two points of the lines that are not selected
 KEY = ["dim", "method", "eta", "step"]
 
 
+@plots.drawn("Smallest distance to τ* so far against updates")
 def fig42(context: Results) -> Figure:
-    """Figure 4.2: smallest distance so far against updates; all step sizes faint, the selected ones strong."""
-    runs = _shown(context.table("gauss_runs")).with_columns(method_name())
-    seeds = runs["seed"].n_unique()
-    data = (
-        runs.group_by(KEY)
-        .agg(
-            pl.col("min_dist").mean().alias("mean"),
-            pl.col("min_dist").std().fill_null(0).alias("sd"),
-            pl.col("diverged").any(),
-        )
-        .sort(KEY)
+    """Figure 4.2: smallest distance so far against updates, on fresh samples; all step sizes faint, the selected ones
+    strong. A path that diverges keeps the smallest distance that it had; × is where."""
+    runs = _shown(plots.some(context.table("gauss_runs"))).with_columns(method_name())
+    data = _means(runs, KEY)
+    chosen = _shown(context.table("gauss_selected")).with_columns(method_name())
+    panels = [
+        _panel(data.filter(dim=dim), chosen.filter(rule=rule, dim=dim), dim, rule)
+        for rule in RULES
+        for dim in DIMENSIONS
+    ]
+    told = pl.col("rule").replace_strict(RULES, return_dtype=pl.String)
+    nearest = chosen.filter(dim=1, rule=S_DIST).sort("mean_min_dist")
+    summary = plots.tell(
+        chosen.sort("dim", "rule", "method").with_columns(told),
+        "{dim}-d, {method}, {rule}: η = {eta:g}, {mean_min_dist:.3g}",
+    )
+    return plots.figure(
+        plots.grid(panels),
+        data,
+        f"Smallest distance to τ* in one dimension, {RULES[S_DIST]}: "
+        + plots.tell(nearest, "{method} {mean_min_dist:.3g}", ", "),
+        f"Strong: the selected step size, mean of {plots.count([runs['seed'].n_unique()], 'seed')}, band: a standard "
+        "deviation to each side; faint: all other step sizes, × where a seed diverges, after which the smallest "
+        "distance stays. Dashes and dots tell methods apart",
+        told=f"Smallest distances at the selected step sizes. {summary}.",
+    )
+
+
+def _means(runs: pl.DataFrame, key: list[str]) -> pl.DataFrame:
+    """Return means over seeds of the smallest distance, a standard deviation to each side, and whether one diverged."""
+    value = pl.col("min_dist")
+    return (
+        runs.group_by(key)
+        .agg(value.mean().alias("mean"), value.std().fill_null(0).alias("sd"), pl.col("diverged").any(), n=pl.len())
+        .sort(key)
         .with_columns(low=pl.col("mean") - pl.col("sd"), high=pl.col("mean") + pl.col("sd"))
     )
-    chosen = _shown(context.table("gauss_selected")).with_columns(method_name())
-    rows = [
-        alt.hconcat(*(_panel(data, chosen.filter(rule=rule), dim, rule) for dim in DIMENSIONS), spacing=24)
-        for rule in RULES
-    ]
-    title = alt.TitleParams(
-        "Smallest distance to τ* so far against updates, on fresh samples",
-        subtitle=[
-            f"Strong: the selected step size, mean ± standard deviation of {seeds} seeds; faint: all other step sizes"
-        ],
-    )
-    summary = "; ".join(
-        f"{row['dim']}-d, {row['method']}, {RULES[row['rule']]}: η = {row['eta']:g}, {row['mean_min_dist']:.3g}"
-        for row in chosen.sort("dim", "rule", "method").iter_rows(named=True)
-    )
-    words = f"Smallest distance to the optimum against updates for four methods. {summary}."
-    return alt.vconcat(*rows, spacing=18).properties(title=title, description=words), data
 
 
 def _shown(frame: pl.DataFrame) -> pl.DataFrame:
@@ -68,64 +66,33 @@ def _shown(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(n=SAMPLES if SAMPLES in counts or not counts else counts[0])
 
 
-def _colour(legend: alt.Legend | None) -> alt.Color:
-    scale = alt.Scale(domain=list(METHOD_COLOURS), range=list(METHOD_COLOURS.values()))
-    return alt.Color("method:N", title=None, scale=scale, legend=legend)
-
-
-def _dash(legend: alt.Legend | None) -> alt.StrokeDash:
-    scale = alt.Scale(domain=list(METHOD_DASHES), range=list(METHOD_DASHES.values()))
-    return alt.StrokeDash("method:N", title=None, scale=scale, legend=legend)
-
-
-def _panel(data: pl.DataFrame, chosen: pl.DataFrame, dim: int, rule: str) -> Any:
-    etas = dict(chosen.filter(dim=dim).select("method", "eta").iter_rows())
-    rows = data.filter(dim=dim)
-    taken = pl.DataFrame(
-        {"method": list(etas), "eta": list(etas.values())}, schema={"method": pl.String, "eta": pl.Float64}
-    )
-    strong = rows.join(taken, on=["method", "eta"])
-    # A path that diverges keeps the smallest distance that it had, so it is a line like the others.
-    faint = rows.filter(pl.col("step") % FAINT_EVERY == 0).with_columns(
-        pl.format("{} {}", "method", "eta").alias("line")
-    )
+def _panel(rows: pl.DataFrame, chosen: pl.DataFrame, dim: int, rule: str) -> plots.Panel:
+    strong = rows.join(chosen.select("method", "eta"), on=["method", "eta"], maintain_order="left")
+    lined = rows.with_columns(line=pl.format("{} {}", "method", "eta"))
+    faint = lined.filter(pl.col("step") % FAINT_EVERY == 0)
+    gone = lined.filter("diverged").group_by("line", maintain_order=True).first()
+    x = Axis("step", "updates", more={"grid": False})
     top = 1.03 * largest(rows["mean"])
-    x = alt.X("step:Q", title="updates", axis=alt.Axis(tickCount=5, grid=False))
-    scale = alt.Scale(domain=[0, top], nice=False)
-    axis = alt.Axis(tickCount=5)
-    named = "smallest distance |τ − τ*|" if dim == 1 else None
-    y = alt.Y("mean:Q", title=named, scale=scale, axis=axis)
-    colour, dash = _colour(lines_legend()), _dash(lines_legend())
-    lines = [
-        ", ".join(f"{method} {etas[method]:g}" for method in part if method in etas)
-        for part in (list(METHODS)[:2], list(METHODS)[2:])
-    ]
+    y = Axis("mean", "smallest distance |τ − τ*|" if dim == 1 else None, domain=[0, top])
     layers = [
-        alt.Chart(faint).mark_line(strokeWidth=1, opacity=0.3).encode(x, y, colour, dash, detail="line:N"),
-        alt.Chart(strong)
-        .mark_area(opacity=0.25, clip=True)
-        .encode(x, alt.Y("low:Q", scale=scale, title=named), alt.Y2("high:Q"), colour),
-        alt.Chart(strong).mark_line(strokeWidth=2.5).encode(x, y, colour, dash),
+        *plots.lines(faint, x, y, METHODS, each="line", strokeWidth=1, opacity=0.25),
+        *plots.lines(strong, x, y, METHODS, band=("low", "high"), strokeWidth=2.5),
     ]
-    title = panel_title(f"{DIMENSIONS[dim]}: {RULES[rule]}", [f"η: {lines[0]},", f"    {lines[1]}"])
-    return alt.layer(*layers).properties(width=256, height=175, title=title)
+    if gone.height:
+        layers += plots.points(gone, x, y, METHODS.along(), shape=CROSS, size=120, opacity=0.8)
+    order = list(METHODS.looks)
+    etas = chosen.sort(pl.col("method").replace_strict(order, range(len(order))))
+    note = f"η: {plots.tell(etas, '{method} {eta:g}', ', ')}"
+    return plots.panel(layers, f"{DIMENSIONS[dim]}: {RULES[rule]}", 250, 170, note)
 
 
+@plots.drawn("Smallest distance to τ*, by step size")
 def step_sizes(context: Results) -> Figure:
     """Smallest distance within all updates against the step size: lines, mean over seeds, bars ± one standard
     deviation; squares (1-d), the population loss; × (1-d), NCE-NGD with sigmoid(−ψ) computed as
     1 − sigmoid(ψ), where that moves the mean. Step sizes at which a seed diverges are left out."""
-    final = _shown(context.table("gauss_final")).with_columns(method_name())
-    data = (
-        final.group_by("dim", "method", "eta")
-        .agg(
-            pl.col("min_dist").mean().alias("mean"),
-            pl.col("min_dist").std().fill_null(0).alias("sd"),
-            pl.col("diverged").any(),
-        )
-        .sort("dim", "method", "eta")
-        .with_columns(low=pl.col("mean") - pl.col("sd"), high=pl.col("mean") + pl.col("sd"))
-    )
+    final = _shown(plots.some(context.table("gauss_final"))).with_columns(method_name())
+    data = _means(final, ["dim", "method", "eta"])
     population = context.table("gauss_population").filter(~pl.col("diverged")).with_columns(method_name())
     rounded = (
         _shown(context.table("gauss_precision"))
@@ -135,38 +102,28 @@ def step_sizes(context: Results) -> Figure:
         .filter((pl.col("rounded") / pl.col("exact") - 1).abs() > VISIBLE)
         .select("eta", pl.col("rounded").alias("min_dist"), pl.lit("NCE-NGD").alias("method"))
     )
-    panels = []
-    tried = [*data["eta"], *population["eta"]] or [1.0]
+    x = plots.log("eta", "step size η (log scale)", [*data["eta"], *population["eta"]])
+    kept = data.filter(~pl.col("diverged"))
+    panels: list[plots.Panel] = []
     for dim, name in DIMENSIONS.items():
-        rows = data.filter(~pl.col("diverged"), dim=dim)
-        scale = alt.Scale(type="log", domain=[0.8, 200 if dim == 1 else 30], nice=False)
-        axis = alt.Axis(values=[1, 2, 5, 10, 20, 50, 100], format="~g")
-        x = alt.X("eta:Q", title="step size η (log)", **log_axis([0.8 * min(tried), 1.5 * max(tried)]))
-        named = "smallest distance (log)" if dim == 1 else None
-        y = alt.Y("mean:Q", title=named, scale=scale, axis=axis)
-        colour, dash = _colour(lines_legend()), _dash(lines_legend())
-        low, high = alt.Y("low:Q", scale=scale, title=named), alt.Y2("high:Q")
-        base = alt.Chart(rows)
-        layers: list[alt.Chart] = [
-            base.mark_rule(strokeWidth=1.5, clip=True).encode(x, low, high, colour),
-            base.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=35)).encode(x, y, colour, dash),
-        ]
+        rows, high = kept.filter(dim=dim), 200 if dim == 1 else 30
+        named = "smallest distance (log scale)" if dim == 1 else None
+        y = Axis("mean", named, log=True, domain=[0.8, high], values=[1, 2, 5, 10, 20, 50, 100])
+        layers = plots.lines(rows, x, y, METHODS, bars=("low", "high"), dots=True)
         if dim == 1:
-            hollow = alt.Y("min_dist:Q", scale=scale, axis=axis, title=named)
-            marks = alt.Chart(population).mark_point(filled=False, shape="square", size=70)
-            crosses = alt.Chart(rounded).mark_point(filled=False, shape=CROSS, size=250, strokeWidth=2, opacity=1)
-            layers += [chart.encode(x, hollow, colour) for chart in (marks, crosses)]
-        panels.append(alt.layer(*layers).properties(width=262, height=270, title=panel_title(name)))
+            other, by = y.but(field="min_dist"), METHODS.along()
+            layers += plots.points(population, x, other, by, shape="square", size=80, fillOpacity=0)
+            layers += plots.points(rounded, x, other, by, shape=CROSS, size=250, strokeWidth=2, fillOpacity=0)
+        panels.append(plots.panel(layers, name, 262, 270))
     updates = int(largest(context.table("gauss_runs")["step"], 0))
-    title = alt.TitleParams(
-        f"Smallest distance to τ* within {updates} updates, by step size",
-        subtitle=[
-            "Mean ± standard deviation over seeds; step sizes at which a seed diverges are left out",
-            "1-d: squares without samples (population loss); × NCE-NGD with sigmoid(−ψ) as 1 − sigmoid(ψ)",
-        ],
+    best = kept.filter(dim=1).sort("mean").unique("method", keep="first", maintain_order=True)
+    return plots.figure(
+        plots.grid(panels),
+        data,
+        f"Smallest distance to τ* within {updates} updates in one dimension, at the best step size: "
+        + plots.tell(best, "{method} {mean:.3g}", ", "),
+        f"Means over {plots.count(data['n'], 'seed')}, bars: a standard deviation to each side; step sizes at which a "
+        "seed diverges are left out. 1-d: squares without samples (population loss); × NCE-NGD with sigmoid(−ψ) as "
+        "1 − sigmoid(ψ). Dashes and dots tell methods apart",
+        told=f"Smallest distances: {plots.tell(data, '{dim}-d, {method}, η = {eta:g}: {mean:.3g}')}.",
     )
-    summary = "; ".join(
-        f"{row['dim']}-d, {row['method']}, η = {row['eta']:g}: {row['mean']:.3g}" for row in data.iter_rows(named=True)
-    )
-    chart = alt.hconcat(*panels, spacing=24).properties(title=title, description=f"Smallest distances. {summary}.")
-    return chart, data

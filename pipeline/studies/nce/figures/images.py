@@ -1,16 +1,17 @@
-"""Log-ratios of images: training loss against updates (Liu 2024, Figure 4.3), on the stand-in for MNIST."""
+"""Log-ratios of images: loss against updates (Liu 2024, Figure 4.3), on the stand-in for MNIST."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
+from pipeline.studies.nce.figures.common import CROSS
 from pipeline.studies.nce.names import DIGITS, LOSS_NAMES, MNIST
 from schemas.nce.tables import ENCE, GD, IMAGE_SELECTIONS, NCE, NGD, S_AREA, S_LOSS
 
@@ -20,48 +21,68 @@ METHODS = {(loss, name): f"{shown}, {name.upper()}" for loss, shown in LOSS_NAME
 IMAGES = {DIGITS: "8 × 8 digits", MNIST: "MNIST"}
 NOISES = {"full": "noise with the covariance of the images", "diag": "noise with its diagonal alone"}
 RULES = {S_AREA: "smallest area under the training loss", S_LOSS: "lowest test loss at the end"}
+DRAWN = {S_AREA: "train_loss", S_LOSS: "test_loss"}  # the loss that the rule looks at
+NAMED = {"train_loss": "training loss", "test_loss": "test loss"}
 CHANCE = {NCE: math.log(2), ENCE: 1.0}  # loss of a log-ratio of 0
 SMALLEST = 1e-8  # what is less is drawn there: a logarithmic axis has no 0
 
 
+@plots.drawn("Loss of image log-ratios against updates")
 def fig43(context: Results) -> Figure:
-    """Figure 4.3: loss against updates, all step sizes faint, the selected one strong; rows by noise and
-    rule."""
-    data, selected = _lines(context), context.table("digits_selected")
+    """Figure 4.3: loss against updates, all step sizes faint, the selected one strong; rows by noise and rule, each
+    with the loss that its rule looks at. × is the last point before a seed diverges."""
+    data, selected = _lines(plots.some(context.table("digits_runs"))), context.table("digits_selected")
     blocks = list(
         data.select("dataset", "q_kind").unique().sort("dataset", "q_kind", descending=[False, True]).iter_rows()
     )
-    rows = [
-        _row(
-            data.filter(dataset=dataset, q_kind=noise), selected.filter(dataset=dataset, q_kind=noise, rule=rule), rule
-        )
-        for dataset, noise in blocks
-        for rule in IMAGE_SELECTIONS
-    ]
-    title = alt.TitleParams(
-        "Loss of image log-ratios against updates, GD and normalised GD",
-        subtitle=[
-            "Strong: the step size η that a rule selects, mean and range over seeds; faint: the other step sizes",
-            "Dashed: a log-ratio of 0, which tells nothing apart; ×: the last point before a seed diverges",
-        ],
+    rows = []
+    for dataset, noise in blocks:
+        for rule in IMAGE_SELECTIONS:
+            own, taken = (
+                data.filter(dataset=dataset, q_kind=noise),
+                selected.filter(dataset=dataset, q_kind=noise, rule=rule),
+            )
+            panels = [_panel(own.filter(loss=loss), taken.filter(loss=loss), loss, DRAWN[rule]) for loss in (NCE, ENCE)]
+            words = f"{IMAGES.get(dataset, dataset)}, {NOISES[noise]}; η: {RULES[rule]}"
+            title = alt.TitleParams(words, fontSize=charts.SIZE, fontWeight="normal", offset=4)
+            rows.append(plots.grid(panels, shared=False, spacing=24).properties(title=title))
+    method = pl.struct("loss", "optimizer").map_elements(
+        lambda row: METHODS[row["loss"], row["optimizer"]], return_dtype=pl.String
     )
-    summary = "; ".join(
-        f"{row['dataset']}, {row['q_kind']} noise, {METHODS[row['loss'], row['optimizer']]}, {row['rule']}: "
-        f"η {row['eta']:g}, loss {row['early_loss']:.3g} early and {row['final_train_loss']:.3g} at the end"
-        for row in selected.iter_rows(named=True)
+    told = selected.with_columns(method=method)
+    first = told.filter(dataset=blocks[0][0], q_kind=blocks[0][1], rule=S_AREA).sort("final_train_loss")
+    summary = plots.tell(
+        told,
+        "{dataset}, {q_kind} noise, {method}, {rule}: η {eta:g}, loss {early_loss:.3g} early and "
+        "{final_train_loss:.3g} at the end",
     )
-    chart = alt.vconcat(*rows, spacing=14) if rows else alt.Chart(data).mark_point()
-    return chart.properties(title=title, description=f"Training loss against updates. {summary}."), data
+    return plots.figure(
+        plots.grid(rows, 1, shared=False),
+        data,
+        f"Training loss at the end, η by the {RULES[S_AREA]}: " + plots.tell(first, "{method} {final_train_loss:.2g}"),
+        f"Strong: the step size η that a rule selects, mean of {plots.count(data['n'], 'seed')}, band from the least "
+        "to the largest; faint: the other step sizes. Dashed: a log-ratio of 0, which tells nothing apart; ×: the last "
+        "point before a seed diverges",
+        told=f"Loss against updates. {summary}.",
+    )
 
 
-def _lines(context: Results) -> pl.DataFrame:
-    """Return mean, least and largest training loss over seeds of each method and step size, while none diverged."""
+def _lines(runs: pl.DataFrame) -> pl.DataFrame:
+    """Return mean, least and largest losses over seeds of each method and step size, while none diverged."""
     key = ["dataset", "q_kind", "loss", "optimizer", "eta", "step"]
-    value = pl.col("train_loss").clip(SMALLEST)
+    train, test = (pl.col(name).clip(SMALLEST) for name in NAMED)
     return (
-        context.table("digits_runs")
-        .group_by(key)
-        .agg(value.mean(), value.min().alias("least"), value.max().alias("most"), pl.col("diverged").any())
+        runs.group_by(key)
+        .agg(
+            train.mean(),
+            train.min().alias("least"),
+            train.max().alias("most"),
+            test.mean(),
+            test.min().alias("test_least"),
+            test.max().alias("test_most"),
+            pl.col("diverged").any(),
+            n=pl.len(),
+        )
         .sort(key)
         .with_columns((pl.col("diverged").shift(-1, fill_value=False).over(key[:-1])).alias("last"))
         .filter(~pl.col("diverged"))
@@ -69,55 +90,32 @@ def _lines(context: Results) -> pl.DataFrame:
     )
 
 
-def _row(data: pl.DataFrame, selected: pl.DataFrame, rule: str) -> alt.HConcatChart:
-    panels = [_panel(data.filter(loss=loss), selected.filter(loss=loss), loss) for loss in (NCE, ENCE)]
-    dataset, noise = data.select("dataset", "q_kind").row(0)
-    words = f"{IMAGES.get(dataset, dataset)}, {NOISES[noise]}; η: {RULES[rule]}"
-    title = alt.TitleParams(words, fontSize=charts.SIZE, fontWeight="normal", offset=4)
-    return alt.hconcat(*panels, spacing=24).properties(title=title).resolve_scale(color="independent")
-
-
-def _panel(data: pl.DataFrame, selected: pl.DataFrame, loss: str) -> Any:
+def _panel(data: pl.DataFrame, selected: pl.DataFrame, loss: str, drawn: str) -> plots.Panel:
+    ends = ("least", "most") if drawn == "train_loss" else ("test_least", "test_most")
     taken = selected.select("optimizer", "eta", pl.lit(True).alias("selected"))
-    shown = data.join(taken, on=["optimizer", "eta"], how="left").with_columns(
-        pl.col("selected").fill_null(False),
-        pl.concat_str("optimizer", pl.col("eta").cast(pl.String), separator=" ").alias("line"),
-    )
     etas = dict(taken.select("optimizer", "eta").iter_rows())
     names = {name: f"{METHODS[loss, name]}" + (f", η = {etas[name]:g}" if name in etas else "") for name in (GD, NGD)}
-    shown = shown.with_columns(pl.col("optimizer").replace_strict(names).alias("method"))
-    spans = shown.select("least", "most").to_numpy()
-    low, high = (float(spans.min()), float(spans.max())) if len(spans) else (0.1, 1.0)
-    scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    axis = alt.Axis(values=_ticks(low, high), format="~g", titlePadding=4, minExtent=34)
-    y = alt.Y("train_loss:Q", title="training loss (log)" if loss == NCE else None, scale=scale, axis=axis)
-    # Given, for the layer of those that diverge may have no rows to take it from.
-    steps = shown["step"].to_list() or [0, 1]
-    span = alt.Scale(domain=[min(steps), max(steps)], nice=False)
-    x = alt.X("step:Q", title="updates", scale=span, axis=alt.Axis(tickCount=4, grid=False, titlePadding=2))
-    colour = alt.Color(
-        "method:N",
-        title=None,
-        scale=alt.Scale(domain=list(names.values()), range=list(COLOURS[loss].values())),
-        legend=alt.Legend(
-            orient="top", direction="horizontal", offset=2, symbolType="stroke", symbolStrokeWidth=2.5, symbolOpacity=1
-        ),
+    shown = data.join(taken, on=["optimizer", "eta"], how="left", maintain_order="left").with_columns(
+        pl.col("selected").fill_null(False),
+        line=pl.format("{} {}", "optimizer", "eta"),
+        method=pl.col("optimizer").replace_strict(names, return_dtype=pl.String),
     )
-    base = alt.Chart(shown)
-    chosen = base.transform_filter(alt.datum.selected)
-    chance = alt.Chart().mark_rule(color=charts.GREY, strokeDash=[5, 3]).encode(y=alt.datum(CHANCE[loss]))
+    spans = shown.select(*ends).to_numpy()
+    low, high = (float(spans.min()), float(spans.max())) if len(spans) else (0.1, 1.0)
+    low, high = min(low, 0.95 * CHANCE[loss]), max(high, 1.05 * CHANCE[loss])
+    title = f"{NAMED[drawn]} (log scale)" if loss == NCE else None
+    y = Axis(drawn, title, log=True, domain=[low, high], values=_ticks(low, high), more={"minExtent": 34})
+    steps = shown["step"].to_list() or [0, 1]
+    x = Axis("step", "updates", domain=[min(steps), max(steps)], count=4, more={"grid": False})
+    by = Kinds("method", {name: Look(COLOURS[loss][own]) for own, name in names.items()})
     layers = [
-        chance,
-        base.transform_filter(~alt.datum.selected)
-        .mark_line(strokeWidth=1, opacity=0.45)
-        .encode(x, y, colour, detail="line:N"),
-        base.transform_filter(alt.datum.last)
-        .mark_text(text="×", fontSize=19, fontWeight="bold", baseline="middle")
-        .encode(x, y, colour),
-        chosen.mark_area(opacity=0.2).encode(x, alt.Y("least:Q", scale=scale), alt.Y2("most:Q"), colour),
-        chosen.mark_line(strokeWidth=2.5).encode(x, y, colour),
+        *plots.rule(y, CHANCE[loss], dash=[5, 3]),
+        *plots.lines(shown.filter(~pl.col("selected")), x, y, by, each="line", strokeWidth=1, opacity=0.45),
+        *plots.lines(shown.filter("selected"), x, y, by, band=ends, strokeWidth=2.5),
     ]
-    return alt.layer(*layers).properties(width=244, height=125)
+    if (last := shown.filter("last")).height:
+        layers += plots.points(last, x, y, by.along(), shape=CROSS, size=110, strokeWidth=2)
+    return plots.panel(layers, None, 244, 125)
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-import altair as alt
+import polars as pl
 
-from pipeline.kit.charts import Figure, number
+from pipeline.kit import plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
-from pipeline.studies.nce.figures.common import loss_colour, loss_name, panel_title
+from pipeline.studies.nce.figures.common import LOSSES, loss_name
 
 WORDS = {"loss_opt": "L*", "sig_max": "σ_max(H*)", "sig_min": "σ_min(H*)", "kappa": "κ*"}
 
 
+@plots.drawn("Residuals of the fitted rates")
 def residuals(context: Results) -> Figure:
     """Residuals of every fitted rate."""
-    fits = context.table("rates").with_columns(loss_name())
-    names = {
-        (row["quantity"], row["loss"]): f"{WORDS.get(row['quantity'], row['quantity'])}, {row['name']}"
-        for row in fits.iter_rows(named=True)
-    }
+    shown = pl.col("quantity").replace_strict(WORDS, default=pl.col("quantity"), return_dtype=pl.String)
+    power = pl.when(against="R^2").then(pl.lit("R²")).otherwise(pl.lit("log R"))
+    fits = plots.some(context.table("rates")).with_columns(loss_name(), shown.alias("shown"), power.alias("power"))
     data = context.table("rate_points").with_columns(loss_name()).sort("quantity", "loss", "R")
-    panels = []
-    for (quantity, loss), name in names.items():
-        rows = data.filter(quantity=quantity, loss=loss)
-        row = fits.filter(quantity=quantity, loss=loss).row(0, named=True)
+    panels: list[plots.Panel] = []
+    for row in fits.iter_rows(named=True):
+        rows = data.filter(quantity=row["quantity"], loss=row["loss"])
         spread = max(1.3 * row["largest_residual"], 1e-3)
-        against = "R²" if row["against"] == "R^2" else "log R"
-        panels.append(
-            alt.Chart(rows)
-            .mark_point(filled=True, size=40, opacity=1)
-            .encode(
-                alt.X("R:Q", title="R", axis=alt.Axis(tickCount=4), scale=alt.Scale(zero=False, padding=8)),
-                alt.Y("residual:Q", title=None, scale=alt.Scale(domain=[-spread, spread]), axis=alt.Axis(tickCount=3)),
-                loss_colour().legend(None),
-            )
-            .properties(width=150, height=90, title=panel_title(name, [f"{against}: {number(row['slope'])}"]))
-        )
-    title = alt.TitleParams(
-        "Residuals of the fitted rates",
-        subtitle=["Natural logarithm minus its line: bend of the points, not noise; above each panel the slope"],
+        title = None if len(panels) % 3 else "log − line"
+        x = Axis("R", "R", zero=False, pad=8, count=4)
+        y = Axis("residual", title, domain=[-spread, spread], count=3, more={"minExtent": 36})
+        note = f"slope {row['slope']:.2f} against {row['power']}".replace("-", "−")
+        marks = plots.points(rows, x, y, LOSSES, size=40)
+        panels.append(plots.panel(marks, f"{row['shown']}, {row['name']}", 145, 90, note))
+    least, most = (
+        row.row(0, named=True) for row in (fits.sort("largest_residual"), fits.sort(-pl.col("largest_residual")))
     )
-    chart = alt.concat(*panels, columns=3, spacing=16) if panels else alt.Chart(data).mark_point()
-    words = "; ".join(
-        f"{names[row['quantity'], row['loss']]}: slope {number(row['slope'])}" for row in fits.iter_rows(named=True)
+    return plots.figure(
+        plots.grid(panels, 3, spacing=12),
+        data,
+        f"Largest residuals of {fits.height} fitted lines: from {least['largest_residual']:.2g} ({least['shown']}, "
+        f"{least['name']}) to {most['largest_residual']:.2g} ({most['shown']}, {most['name']})",
+        "Natural logarithm of the quantity minus its line, each panel on a scale of its own: points bend, there is no "
+        "noise",
+        told=f"Slopes: {plots.tell(fits, '{shown}, {name}: {slope:.2f}')}.",
     )
-    return chart.properties(title=title, description=f"Residuals of fits. {words}."), data
