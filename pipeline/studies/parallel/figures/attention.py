@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.charts import Figure, number
 from pipeline.kit.results import Results
 from pipeline.studies.parallel.names import PADIR
@@ -23,6 +23,7 @@ POINTS = 60  # at which a density is drawn
 FEWEST = 10  # pairs from which there is one
 
 
+@plots.drawn("Attention of neighbouring tokens")
 def violins(context: Results) -> Figure:
     """Densities of both measures by class of neighbours, for each alpha with dependence, first pass, first model."""
     pairs = context.table("synmt_attn_pair").filter(T=1)
@@ -53,25 +54,15 @@ def violins(context: Results) -> Figure:
                     )
                 )
     if not frames:
-        return charts.empty("Attention of neighbouring tokens", "hardly any stutter, or no models, at this scale")
+        raise plots.NothingError("hardly any stutter, or no models, at this scale")
     data = pl.concat(frames)
-    names = list(NAMES.values())
-    colour = alt.Color(
-        "cls:N",
-        title=None,
-        sort=names,
-        scale=alt.Scale(domain=names, range=[COLOURS[cls] for cls in NAMES]),
-        legend=alt.Legend(orient="bottom", symbolOpacity=1),
-    )
-    rows = []
-    for y_title in METRICS.values():
-        of = data.filter(metric=y_title)
-        top = float(of["value"].max())  # type: ignore[arg-type]
-        panels = []
-        for place, panel in enumerate(of["panel"].unique(maintain_order=True).to_list()):
-            own = of.filter(panel=panel)
-            lines = textwrap.wrap(y_title, 24)  # longer than the axis, they would move the title of the panel
-            y = alt.Y("value:Q", title=None if place else lines, scale=alt.Scale(domain=[0, top], nice=True))
+    colour = plots.kinds({name: COLOURS[cls] for cls, name in NAMES.items()}, "cls").colour()
+    panels: list[plots.Panel] = []
+    for words in METRICS.values():
+        of = data.filter(metric=words)
+        for place, (name, own) in enumerate(plots.split(of, "panel")):
+            lines = textwrap.wrap(words, 24)  # longer than the axis, they would move the title of the panel
+            y = alt.Y("value:Q", title=None if place else lines, scale=alt.Scale(domain=[0, plots.most(of["value"])]))
             x = alt.X("left:Q", title=None, axis=None, scale=alt.Scale(domain=[-0.5, 2.5]))
             shape = (
                 alt.Chart(own)
@@ -86,31 +77,23 @@ def violins(context: Results) -> Figure:
                 .mark_tick(color=charts.BLACK, thickness=2, size=26, orient="horizontal")
                 .encode(x="at:Q", y="median:Q")
             )
-            panels.append(
-                alt.layer(shape, ticks).properties(
-                    width=165, height=170, title=alt.TitleParams(panel, fontSize=13, frame="group")
-                )
-            )
-        rows.append(alt.hconcat(*panels, bounds="flush", spacing=55))
+            panels.append(plots.panel([shape, ticks], name, 165, 170))
     summary = context.table("synmt_attn_summary").filter(T=1, cls=STUTTER)
     effects: dict[str, list[float | None]] = {
         metric: [_mean(summary.filter(run=run, metric=metric)["cohen_d_vs_other"]) for _, run in runs]
         for metric in METRICS
     }
     listed = {str(metric): ", ".join(map(number, values)) for metric, values in effects.items()}
-    models = summary.filter(metric=SELF)["replica"].n_unique()
-    title = alt.TitleParams(
+    once = data.unique(["panel", "metric", "cls"], keep="first", maintain_order=True)
+    return plots.figure(
+        plots.grid(panels, data["panel"].n_unique(), spacing=40),
+        data,
         f"Stutter against other neighbours: d of self-attention {listed[SELF]}, of cross-attention {listed[CROSS]}",
-        subtitle=[
-            f"In order of alpha, means of {models} models; densities are of the first model, one pass, last layer",
-            "Ticks: medians; self-attention over heads and both ways, total variation over heads",
-        ],
+        f"In order of alpha, means of {plots.count([summary.filter(metric=SELF)['replica'].n_unique()], 'model')}. "
+        "Densities of the first model, one pass, last layer; ticks: medians. Self-attention over heads and both ways, "
+        "total variation over heads",
+        told=f"Medians: {plots.tell(once, '{panel}, {metric}, {cls}: {median:.3f} of {n} pairs')}.",
     )
-    said = "Medians: " + "; ".join(
-        f"{row['panel']}, {row['metric']}, {row['cls']}: {number(row['median'], 3)} of {row['n']} pairs"
-        for row in data.unique(["panel", "metric", "cls"], keep="first", maintain_order=True).iter_rows(named=True)
-    )
-    return alt.vconcat(*rows).properties(title=title, description=f"{said}."), data
 
 
 def _mean(values: pl.Series) -> float | None:

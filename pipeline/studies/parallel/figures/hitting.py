@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import altair as alt
+import math
+
 import polars as pl
 
-from pipeline.kit import charts
-from pipeline.kit.charts import Figure, number
+from pipeline.kit import charts, plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
-from pipeline.studies.parallel.figures.common import logarithmic
 from schemas.parallel.tables import GIBBS, INDEPENDENT
 
 PARALLEL = "independent parallel"
 # From few masked positions to many: viridis, whose order is seen without its hues
 SHADES = ("#bddf26", "#7ad151", "#44bf70", "#22a884", "#21918c", "#2a788e", "#355f8d", "#414487", "#482475", "#440154")
-COLOURS = {f"k = {k}": shade for k, shade in enumerate(SHADES, 1)} | {PARALLEL: charts.VERMILLION}
+LOOKS = {f"k = {k}": Look(shade) for k, shade in enumerate(SHADES, 1)} | {
+    PARALLEL: Look(charts.VERMILLION, plots.DASHED)
+}
+NEVER = 0.99  # share of runs that do not arrive: then the sampler stays away
 
 
 def _named() -> pl.Expr:
     return pl.when(pl.col("sampler") == INDEPENDENT).then(pl.lit(PARALLEL)).otherwise(pl.format("k = {}", "k"))
 
 
+@plots.drawn("Steps to the larger mode against the coupling")
 def steps(context: Results) -> Figure:
     """Figure 4.3, F3: means of the published ten runs, with half a standard deviation, on the exact means."""
-    exact = context.table("par_hit_exact").with_columns(name=_named()).filter(pl.col("name").is_in(list(COLOURS)))
+    every = plots.some(context.table("par_hit_exact"))
+    exact = every.with_columns(name=_named()).filter(pl.col("name").is_in(list(LOOKS)))
     runs = context.table("par_hit_sim").with_columns(name=_named())
     ten = runs.group_by("name", "J").agg(mean=pl.col("steps").mean(), sd=pl.col("steps").std(), runs=pl.len())
     budget = int(exact["budget"][0])
@@ -36,93 +42,67 @@ def steps(context: Results) -> Figure:
         )
         .sort("sampler", "k", "J", descending=[True, False, False])  # the ceiling's line is drawn last
     )
-    colour = alt.Color(
-        "name:N",
-        title=None,
-        sort=list(COLOURS),
-        scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())),
-        legend=alt.Legend(orient="right", symbolOpacity=1),
-    )
-    y = logarithmic([1.0, float(budget)], f"steps to R_1, at most {budget:,}")
-    base = alt.Chart(data).encode(
-        x=alt.X("J:Q", title="coupling J", axis=alt.Axis(values=exact["J"].unique().to_list()))
-    )
-    layers = alt.layer(
-        base.mark_line(strokeWidth=1.5).encode(
-            y=alt.Y("exact:Q", **y),
-            color=colour,
-            strokeDash=alt.condition(f"datum.sampler == '{INDEPENDENT}'", alt.value([6, 3]), alt.value([1, 0])),
-            detail="name:N",
-        ),
-        base.mark_rule(strokeWidth=1.5, opacity=0.5, clip=True).encode(y="low:Q", y2="high:Q", color=colour),
-        base.mark_point(filled=True, size=55, opacity=1).encode(
-            y="mean:Q", color=colour, tooltip=["name", "J", "exact", "mean", "sd", "runs"]
-        ),
-    )
-    never = context.table("par_hit_exact").filter(pl.col("miss_prob") > 0.99, sampler=INDEPENDENT)["J"].min()
+    by = Kinds("name", LOOKS, legend="right", columns=1).joined()
+    x = Axis("J", "coupling J", values=exact["J"].unique().to_list())
+    y = plots.log("exact", f"steps to R_1, at most {budget:,} (log scale)", [1.0, float(budget)])
+    layers = [
+        *plots.lines(data, x, y, by, strokeWidth=1.5),
+        *plots.points(data, x, y.but(field="mean"), by, ends=("low", "high"), tips=["exact", "sd", "runs"], size=50),
+    ]
+    never = every.filter(pl.col("miss_prob") > NEVER, sampler=INDEPENDENT)["J"].min()
     late = context.table("par_hit_cell").filter(sampler=INDEPENDENT).sort("J")
     soon = late.filter(pl.col("reached") == pl.col("runs"))["J"].to_list()
     said = f"from J = {never:g} on" if isinstance(never, float) else "at no J here"
-    shown = int(ten["runs"][0])
-    most = context.table("par_hit_exact").filter(pl.col("J") == pl.col("J").max(), sampler=GIBBS)
-    slow = most.filter(pl.col("miss_prob") > 0.99)["k"].sort().to_list()
-    title = alt.TitleParams(
-        f"Independent parallel sampling stays away from the mode {said}",
-        subtitle=[
-            f"At J = {', '.join(f'{J:g}' for J in soon) or 'none'} all of its {late['runs'][0]:,} runs arrive; at the "
-            f"largest J k-Gibbs is stuck as well for k = {', '.join(map(str, slow)) or 'none'}",
-            f"Points: means of {shown} runs, as published, half a standard deviation to each side; lines: exact means",
-        ],
+    most = every.filter(pl.col("J") == pl.col("J").max(), sampler=GIBBS)
+    slow = most.filter(pl.col("miss_prob") > NEVER)["k"].sort().to_list()
+    shown = data.filter(pl.col("J").is_in([1.0, 4.0, 6.0]))
+    return plots.figure(
+        layers,
+        data,
+        f"Independent parallel sampling misses the mode in over {NEVER:.0%} of runs {said}".replace("%", " %"),
+        f"At J = {', '.join(f'{J:g}' for J in soon) or 'none'} all of its {late['runs'][0]:,} runs arrive; at the "
+        f"largest J k-Gibbs is stuck as well for k = {', '.join(map(str, slow)) or 'none'}. Points: means of "
+        f"{plots.count(ten['runs'], 'run')}, as published, bars: half a standard deviation to each side; lines: exact "
+        "means, dashed of independent parallel sampling",
+        told=f"Mean steps to R_1: {plots.tell(shown, '{name}, J = {J:g}: {exact:.1f}')}.",
+        width=430,
+        height=320,
     )
-    words = "Mean steps to R_1 against the coupling: " + "; ".join(
-        f"{row['name']}, J = {row['J']:g}: {number(row['exact'], 1)}"
-        for row in data.filter(pl.col("J").is_in([1.0, 4.0, 6.0])).iter_rows(named=True)
-    )
-    return layers.properties(width=430, height=320, title=title, description=f"{words}."), data
 
 
+@plots.drawn("Where each sampler arrives")
 def reached(context: Results) -> Figure:
     """A map of where a sampler arrives: expected steps of every k and coupling, by the lumped chain."""
-    exact = context.table("par_hit_exact")
+    exact = plots.some(context.table("par_hit_exact"))
     budget = int(exact["budget"][0])
     order = [PARALLEL, *[f"k = {k}" for k in sorted(exact.filter(sampler=GIBBS)["k"].unique())]]
+    digits = pl.col("mean_censored").round_sig_figs(3)
+    whole = digits.round(0).cast(pl.Int64).cast(pl.String)
     data = exact.select(
         "J",
         "miss_prob",
         steps="mean_censored",
         name=_named(),
-        shown=pl.when(pl.col("mean_censored") > 0.995 * budget)
+        log=pl.col("mean_censored").log10(),
+        number=pl.when(pl.col("mean_censored") > 0.995 * budget)
         .then(pl.lit("never"))
-        .otherwise(pl.col("mean_censored").round_sig_figs(3).cast(pl.String)),
-    ).with_columns(
-        pl.when(pl.col("steps") >= 99.5)
-        .then(pl.col("steps").round(0).cast(pl.Int64).cast(pl.String))
-        .otherwise(pl.col("shown"))
-        .alias("number"),
-        light=pl.col("steps") < budget**0.6,
+        .otherwise(pl.when(pl.col("mean_censored") >= 99.5).then(whole).otherwise(digits.cast(pl.String))),
     )
-    data = data.with_columns(number=pl.when(pl.col("shown") == "never").then(pl.lit("never")).otherwise("number"))
-    base = alt.Chart(data).encode(
-        x=alt.X("J:O", title="coupling J", axis=alt.Axis(labelAngle=0)), y=alt.Y("name:N", title=None, sort=order)
+    x, y = Axis("J", "coupling J", "O"), Axis("name", None, "N", order=order)
+    top = math.log10(budget)
+    cells = plots.cells(
+        data, x, y, "log", "expected steps, log10", domain=(0, top), text="number", tips=["steps"], size=11
     )
-    colour = alt.Color(
-        "steps:Q",
-        title="expected steps",
-        scale=alt.Scale(type="log", domain=[1, budget], scheme="viridis", reverse=True),
-        legend=alt.Legend(values=[1, 10, 100, 1000], format="~s"),
+    last = exact.filter((pl.col("J") == pl.col("J").max()) & (pl.col("k") > 0))
+    least = min(last.filter(pl.col("miss_prob") < 0.5)["k"].to_list(), default=0)
+    shown = data.filter(pl.col("J") == pl.col("J").max())
+    return plots.figure(
+        cells,
+        data,
+        f"At J = {last['J'][0]:g} masks arrive from {plots.count([least], 'position')} on; "
+        f"the clique has {exact['c'][0]}",
+        f"Expected steps to R_1, none beyond {budget:,}; ten spins with h = 5, exact by the lumped chain",
+        told=f"Expected steps at the largest coupling: {plots.tell(shown, '{name}: {number}', ', ')}.",
+        width=420,
+        height=280,
     )
-    text = base.mark_text(fontSize=11).encode(
-        text="number:N", color=alt.condition("datum.light", alt.value(charts.INK), alt.value("white"))
-    )
-    cells = base.mark_rect().encode(color=colour)
-    c = int(exact["c"][0])
-    small = exact.filter((pl.col("J") == pl.col("J").max()) & (pl.col("k") > 0))
-    least = min(small.filter(pl.col("miss_prob") < 0.5)["k"].to_list(), default=0)
-    title = alt.TitleParams(
-        f"At the largest coupling masks of {least} and more positions arrive; the clique has {c}",
-        subtitle=[f"Expected steps to R_1, none beyond {budget:,}; ten spins with h = 5, exact by the lumped chain"],
-    )
-    words = "Expected steps to R_1 by sampler and coupling; at the largest coupling: " + ", ".join(
-        f"{row['name']}: {row['number']}" for row in data.filter(pl.col("J") == pl.col("J").max()).iter_rows(named=True)
-    )
-    return alt.layer(cells, text).properties(width=420, height=280, title=title, description=f"{words}."), data

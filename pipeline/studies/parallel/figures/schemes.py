@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts, comparisons
+from pipeline.kit import charts, comparisons, plots
 from pipeline.kit.charts import Figure, number
+from pipeline.kit.plots import Kinds, Look
 from pipeline.kit.results import Results
 from pipeline.studies.parallel.comparisons import CONSTANT, EXPECTED, FOLLOWS, ONLY_PAIRS, OVER_MODES, SEEN, SEEN_OFTEN
-from pipeline.studies.parallel.figures.common import logarithmic
 from schemas.parallel.tables import ALIGNED, ALL, CROSSED, MISALIGNED, PAIRS, SINGLES
 
 LOOKS = {
-    SINGLES: (charts.ORANGE, "circle"),
-    MISALIGNED: (charts.PURPLE, "triangle-down"),
-    CROSSED: (charts.VERMILLION, "triangle-up"),
-    PAIRS: (charts.SKY, "square"),
-    ALIGNED: (charts.BLUE, "diamond"),
-    ALL: (charts.BLACK, "cross"),
+    SINGLES: Look(charts.ORANGE),
+    MISALIGNED: Look(charts.PURPLE, shape="triangle-down"),
+    CROSSED: Look(charts.VERMILLION, shape="triangle-up"),
+    PAIRS: Look(charts.SKY, shape="square"),
+    ALIGNED: Look(charts.BLUE, shape="diamond"),
+    ALL: Look(charts.BLACK, shape="cross"),
 }
-RARE = "rare contexts"
 TICKS = [1, 2, 5, 10, 20, 50, 100, 200]
 PANELS = {"C": "Poincaré constant C", "modes": "sum over all modes"}
 
 
+@plots.drawn("Which masks train best")
 def learning(context: Results) -> Figure:
     """Errors of masked Transformers against the Poincare constant, and against the sum over all modes."""
-    cells = context.table("par_scheme")
+    cells = plots.some(context.table("par_scheme"))
     n = cells.filter(k=2)["n"].item(0)
     same = cells.filter(n=n)
     data = (
@@ -38,67 +37,50 @@ def learning(context: Results) -> Figure:
             "C",
             "modes",
             "models",
-            shown=pl.when(pl.col("rarest") >= SEEN_OFTEN).then(pl.lit("all contexts seen")).otherwise(pl.lit(RARE)),
+            seen=pl.col("rarest") >= SEEN_OFTEN,
             error="scaled_kl",
             low=pl.max_horizontal(pl.col("scaled_kl") - pl.col("scaled_se"), pl.lit(1.0)),
             high=pl.col("scaled_kl") + pl.col("scaled_se"),
         )
         .unpivot(
             list(PANELS),
-            index=["law", "scheme", "k", "models", "shown", "error", "low", "high"],
+            index=["law", "scheme", "k", "models", "seen", "error", "low", "high"],
             variable_name="panel",
             value_name="predictor",
         )
         .with_columns(pl.col("panel").replace(PANELS))
         .sort("panel", "scheme", "law", descending=[True, False, False])
     )
-    names = [scheme for scheme in LOOKS if scheme in data["scheme"].unique().to_list()]
-    colours, shapes = zip(*(LOOKS[scheme] for scheme in names), strict=True)
-    y = logarithmic([*data["low"], *data["high"]], "2 n times the divergence", format="~g")
-    colour = alt.Color(
-        "scheme:N",
-        title=None,
-        sort=names,
-        scale=alt.Scale(domain=names, range=list(colours)),
-        legend=alt.Legend(symbolOpacity=1),
-    )
-    shape = alt.Shape("scheme:N", title=None, sort=names, scale=alt.Scale(domain=names, range=list(shapes)))
-    parts = []
-    for panel in PANELS.values():
-        own = data.filter(panel=panel)
-        x = logarithmic(own["predictor"].to_list(), panel) | {"axis": alt.Axis(values=TICKS)}
-        base = alt.Chart(own).encode(x=alt.X("predictor:Q", **x), color=colour)
-        layers = [
-            base.mark_rule(strokeWidth=1.2, opacity=0.5).encode(y=alt.Y("low:Q", **y), y2="high:Q"),
-            base.mark_point(size=55, opacity=0.9, strokeWidth=1.5).encode(
-                y=alt.Y("error:Q", **y),
-                shape=shape,
-                fill=alt.condition(f"datum.shown == '{RARE}'", alt.value("transparent"), colour),
-                tooltip=["law", "scheme", "k", "predictor", "error", "models", "shown"],
-            ),
-        ]
-        if panel == PANELS["modes"]:
-            both = [*own["predictor"], *own["error"]]
-            span = max(min(own["predictor"]), min(both)), min(max(own["predictor"]), max(both))
-            ends = pl.DataFrame({"predictor": span, "error": span})
-            line = alt.Chart(ends).mark_line(color=charts.GREY, strokeDash=[4, 3])
-            layers.insert(0, line.encode(x="predictor:Q", y="error:Q"))
-        parts.append(alt.layer(*layers).properties(width=250, height=260))
+    by = Kinds("scheme", LOOKS).among(data["scheme"])
+    panels: list[plots.Panel] = []
+    for name in PANELS.values():
+        own = data.filter(panel=name)
+        low, high = plots.least(own["predictor"]) / 1.3, plots.most(own["predictor"]) * 1.3
+        x = plots.log("predictor", f"{name} (log scale)", own["predictor"])
+        x = x.but(values=[tick for tick in TICKS if low <= tick <= high], domain=[low, high])
+        y = plots.log("error", "2 n times the divergence (log scale)", [*data["low"], *data["high"]])
+        y = y.but(**{"title": None} if panels else {})
+        layers = plots.points(
+            own, x, y, by, ends=("low", "high"), hollow="seen", tips=["law", "k", "models"], opacity=0.9
+        )
+        if name == PANELS["modes"]:
+            ends = [plots.least(own["predictor"]), plots.most(own["predictor"])]
+            layers = [
+                *plots.lines(pl.DataFrame({"predictor": ends, "error": ends}), x, y, charts.GREY, strokeDash=[4, 3]),
+                *layers,
+            ]
+        panels.append(plots.panel(layers, None, 260, 260))
     asked = [EXPECTED[SEEN], FOLLOWS[CONSTANT, ONLY_PAIRS], FOLLOWS[OVER_MODES, ONLY_PAIRS]]
     ratio, constant, modes = comparisons.read(context, asked)["value"].to_list()
-    title = alt.TitleParams(
+    words = plots.tell(same.sort("law", "modes"), "{law}, {scheme}: C {C:.2f}, sum {modes:.1f}, error {scaled_kl:.1f}")
+    return plots.figure(
+        plots.grid(panels),
+        data,
         f"Where contexts are seen, masked Transformers err {number(ratio, 2)} times as much as modes say",
-        subtitle=[
-            f"Correlation within laws over sets of pairs: with C {number(constant, 2)}, "
-            f"with the sum over all modes {number(modes, 2)}; {n:,} states, one mask for each",
-            f"Points: means of {data['models'][0]} models with their standard error, {same['law'].n_unique()} laws "
-            "of four spins; dashed: equal",
-            f"Hollow: a mask with what it leaves is expected fewer than {SEEN_OFTEN:g} times; not in the number above",
-        ],
+        f"Correlation within laws over sets of pairs: with C {number(constant, 2)}, with the sum over all modes "
+        f"{number(modes, 2)}; {n:,} states, one mask for each. Points: means of "
+        f"{plots.count(data['models'], 'model')}, bars: a standard error to each side, {same['law'].n_unique()} laws "
+        f"of four spins; dashed: equal. Hollow: a mask with what it leaves is expected fewer than {SEEN_OFTEN:g} "
+        "times; not in the number above",
+        told=f"2 n times the divergence of a Transformer’s law from the true one: {words}.",
     )
-    words = "2 n times the divergence of a Transformer's law from the true one: " + "; ".join(
-        f"{row['law']}, {row['scheme']}: C {number(row['C'])}, sum {number(row['modes'], 1)}, "
-        f"error {number(row['scaled_kl'], 1)}"
-        for row in same.sort("law", "modes").iter_rows(named=True)
-    )
-    return alt.hconcat(*parts).properties(title=title, description=f"{words}."), data

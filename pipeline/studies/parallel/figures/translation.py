@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.charts import Figure, number
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
 from pipeline.studies.parallel.names import ALPHAS, AR, PADIR
 from schemas.parallel.translation import RAW
 
 WORDWISE = "word by word"
-COLOURS = {
-    WORDWISE: charts.BLACK,
-    "T = 1": charts.VERMILLION,
-    "T = 2": charts.ORANGE,
-    "T = 4": charts.BLUE,
-    "T = 10": charts.GREEN,
+LOOKS = {
+    WORDWISE: Look(charts.BLACK),
+    "T = 1": Look(charts.VERMILLION, shape="square"),
+    "T = 2": Look(charts.ORANGE, shape="triangle-up"),
+    "T = 4": Look(charts.BLUE, shape="diamond"),
+    "T = 10": Look(charts.GREEN, plots.DASHED, "cross"),
 }
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
+X = Axis("alpha", "alpha, dial of dependence", values=list(ALPHAS))
 ISING, MARGINALS, MEASURED = "Ising clique, J", "SYNMT, alpha", "PaDIR's loss, alpha"
 
 
@@ -36,39 +36,28 @@ def _by_alpha(context: Results, column: str, factor: float) -> pl.DataFrame:
     ).sort("what", "alpha", "replica")
 
 
-def _drawn(data: pl.DataFrame, y: str, title: alt.TitleParams, words: str, *below: alt.Chart) -> Figure:
+def _drawn(context: Results, data: pl.DataFrame, y: Axis, title: str, note: str, *below: plots.Layers) -> Figure:
     means = data.group_by("what", "alpha", maintain_order=True).agg(
-        mean=pl.col("value").mean(), low=pl.col("value").min(), high=pl.col("value").max(), models=pl.len()
+        value=pl.col("value").mean(), low=pl.col("value").min(), high=pl.col("value").max(), models=pl.len()
     )
-    known = [name for name in COLOURS if name in set(data["what"])]
-    colour = alt.Color(
-        "what:N",
-        title=None,
-        sort=known,
-        scale=alt.Scale(domain=known, range=[COLOURS[name] for name in known]),
-        legend=alt.Legend(orient="right", symbolOpacity=1),
+    means = means.sort(
+        pl.col("what").cast(pl.Enum(list(LOOKS)))
+    )  # more passes over fewer, where they lie on each other
+    by = Kinds("what", LOOKS, columns=5).among(means["what"]).joined()
+    layers = [layer for layers in below for layer in layers]
+    layers += plots.lines(means, X, y, by, strokeWidth=1.5)
+    layers += plots.points(means, X, y, by, ends=("low", "high"), tips=["models"], size=60)
+    sentences = int(plots.most(context.table("synmt_metric")["n"]))
+    return plots.figure(
+        layers,
+        data,
+        title,
+        f"{note}. T: passes; means of {plots.count(means['models'], 'model')}, bars from the least to the largest, "
+        f"{sentences} test sentences",
+        told=plots.tell(means, "{what}, alpha = {alpha:g}: {value:.1f} ({low:.1f} to {high:.1f})") + ".",
+        width=420,
+        height=280,
     )
-    shape = alt.Shape("what:N", title=None, sort=known, scale=alt.Scale(domain=known, range=list(SHAPES[: len(known)])))
-    # An axis's format takes its digits from the distance of ticks, which 0.25 is not a multiple of.
-    axis = alt.Axis(values=list(ALPHAS), labelExpr="format(datum.value, '~g')")
-    x = alt.X("alpha:Q", title="alpha, dial of dependence", axis=axis)
-    base = alt.Chart(means).encode(x=x, color=colour)
-    top = max(float(means["high"].max() or 0) * 1.02, 1.0)  # type: ignore[arg-type]
-    scale = alt.Scale(domain=[0, min(100.0, top) if y.endswith("%") else top], nice=False)
-    layers = alt.layer(
-        *below,
-        base.mark_line(strokeWidth=1.5).encode(y=alt.Y("mean:Q", title=y, scale=scale)),
-        base.mark_rule(strokeWidth=2, opacity=0.5).encode(y="low:Q", y2="high:Q"),
-        base.mark_point(filled=True, size=60, opacity=1).encode(
-            y="mean:Q", shape=shape, tooltip=["what", "alpha", "mean", "low", "high", "models"]
-        ),
-    )
-    said = "; ".join(
-        f"{row['what']}, alpha = {row['alpha']:g}: {number(row['mean'], 1)} ({number(row['low'], 1)} to "
-        f"{number(row['high'], 1)})"
-        for row in means.iter_rows(named=True)
-    )
-    return layers.properties(width=420, height=280, title=title, description=f"{words}: {said}."), data
 
 
 def _mean(data: pl.DataFrame, what: str, alpha: float) -> float | None:
@@ -76,108 +65,76 @@ def _mean(data: pl.DataFrame, what: str, alpha: float) -> float | None:
     return None if value is None else float(value)  # type: ignore[arg-type]
 
 
-def _models(data: pl.DataFrame) -> int:
-    return int(data.group_by("what", "alpha").len()["len"].min() or 0)  # type: ignore[arg-type]
-
-
+@plots.drawn("Valid translations")
 def validity(context: Results) -> Figure:
     """The share of valid translations against alpha, for each number of passes."""
-    data = _by_alpha(context, "valid_rate", 100.0)
-    if not data.height:
-        return charts.empty("Valid translations", "no models at this scale")
+    data = plots.some(_by_alpha(context, "valid_rate", 100.0))
     none, most, alone = _mean(data, "T = 4", 0.0), _mean(data, "T = 4", 1.0), _mean(data, WORDWISE, 1.0)
-    title = alt.TitleParams(
-        f"In four passes {number(none, 0)} % are valid without dependence, {number(most, 0)} % with most",
-        subtitle=[
-            f"Word by word {number(alone, 0)} % are valid at alpha = 1; valid: of positive probability there",
-            f"Means and ranges of {_models(data)} models each, {_sentences(context)} test sentences",
-        ],
+    y = Axis("value", "valid translations, %", domain=[0, 100])
+    return _drawn(
+        context,
+        data,
+        y,
+        f"In four passes {number(none, 0)} % are valid without dependence, {number(most, 0)} % at alpha = 1",
+        f"Word by word {number(alone, 0)} % are valid at alpha = 1; valid: of positive probability there",
     )
-    return _drawn(data, "valid translations, %", title, "Share of valid translations in per cent")
 
 
+@plots.drawn("Stutter")
 def stutter(context: Results) -> Figure:
     """Repeated tokens against alpha, for each number of passes, with the best guess of each position."""
-    data = _by_alpha(context, "stutter_per_100", 1.0)
-    if not data.height:
-        return charts.empty("Stutter", "no models at this scale")
+    data = plots.some(_by_alpha(context, "stutter_per_100", 1.0))
     exact = context.table("synmt_tc").filter(T=1).sort("alpha")
     once, more, alone = (_mean(data, what, 1.0) for what in ("T = 1", "T = 4", WORDWISE))
     bayes = exact.filter(alpha=1.0)["bayes_stutter"].item()
-    title = alt.TitleParams(
+    y = Axis("value", "repeated tokens in 100", domain=[0, max(1.0, 1.02 * plots.most(data["value"]))])
+    return _drawn(
+        context,
+        data,
+        y,
         f"At alpha = 1 one pass stutters {number(once, 1)} times in 100 tokens, four {number(more, 1)}, "
         f"word by word {number(alone, 1)}",
-        subtitle=[
-            f"Dashed: the likeliest token of each position by its exact marginal, {number(bayes, 1)} at alpha = 1",
-            f"Means and ranges of {_models(data)} models each, {_sentences(context)} test sentences",
-        ],
+        f"Dashed: the likeliest token of each position by its exact marginal, {number(bayes, 1)} at alpha = 1",
+        plots.lines(exact, X, y.but(field="bayes_stutter"), charts.GREY, strokeDash=[5, 3]),
     )
-    best = alt.Chart(exact.select("alpha", "bayes_stutter"))
-    line = best.mark_line(strokeDash=[5, 3], color=charts.GREY, strokeWidth=2).encode(x="alpha:Q", y="bayes_stutter:Q")
-    return _drawn(data, "repeated tokens in 100", title, "Stutter per 100 tokens", line)
 
 
-def _sentences(context: Results) -> int:
-    return int(context.table("synmt_metric")["n"].max())  # type: ignore[arg-type]
-
-
+@plots.drawn("What parallel decoding loses against the total correlation")
 def together(context: Results) -> Figure:
     """What parallel decoding loses against the total correlation of the target: both halves of the thesis."""
     ising = context.table("par_tc").filter(pl.col("k") == pl.col("k").max())
-    synmt = context.table("synmt_tc")
-    exact = pl.concat(
+    synmt = plots.some(context.table("synmt_tc").filter(T=1))
+    setting = pl.format("alpha = {}", "alpha")
+    data = pl.concat(
         [
             ising.select(what=pl.lit(ISING), setting=pl.format("J = {}", "J"), tc="tc_nats", lost="tv_prod"),
-            synmt.filter(T=1).select(
-                what=pl.lit(MARGINALS), setting=pl.format("alpha = {}", "alpha"), tc="tc_nats", lost="tv_prod"
+            synmt.select(what=pl.lit(MARGINALS), setting=setting, tc="tc_nats", lost="tv_prod"),
+            synmt.filter(pl.col("lost").is_not_null()).select(
+                what=pl.lit(MEASURED), setting=setting, tc="tc_nats", lost="lost", low="lo", high="hi", models="n"
             ),
-        ]
+        ],
+        how="diagonal",
+    ).sort("what", "tc")
+    looks = zip(
+        (ISING, MARGINALS, MEASURED), (charts.BLUE, charts.VERMILLION, charts.BLACK), plots.SHAPES, strict=False
     )
-    trained = synmt.filter(pl.col("lost").is_not_null(), T=1).select(
-        what=pl.lit(MEASURED),
-        setting=pl.format("alpha = {}", "alpha"),
-        tc="tc_nats",
-        lost="lost",
-        low="lo",
-        high="hi",
-        models="n",
+    by = Kinds("what", {name: Look(colour, shape=shape) for name, colour, shape in looks}).joined()
+    x, y = (
+        Axis("tc", "total correlation of the target, nats"),
+        plots.share("lost", "lost by decoding in parallel, share"),
     )
-    data = pl.concat([exact, trained], how="diagonal").sort("what", "tc")
-    kinds = [ISING, MARGINALS, MEASURED]
-    colours, shapes = [charts.BLUE, charts.VERMILLION, charts.BLACK], ["circle", "square", "triangle-up"]
-    colour = alt.Color(
-        "what:N",
-        title=None,
-        sort=kinds,
-        scale=alt.Scale(domain=kinds, range=colours),
-        legend=alt.Legend(orient="bottom", symbolOpacity=1),
-    )
-    shape = alt.Shape("what:N", title=None, sort=kinds, scale=alt.Scale(domain=kinds, range=shapes))
-    x = alt.X("tc:Q", title="total correlation of the target, nats")
-    y = alt.Y("lost:Q", title="lost by decoding in parallel, share", axis=alt.Axis(values=charts.UNIT))
-    base = alt.Chart(data).encode(x=x, color=colour)
-    layers = alt.layer(
-        base.mark_line(strokeWidth=1.5).encode(y=y),
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=2, opacity=0.6)
-        .encode(y="low:Q", y2="high:Q"),
-        base.mark_point(filled=True, size=65, opacity=1).encode(
-            y=y, shape=shape, tooltip=["what", "setting", "tc", "lost", "low", "high", "models"]
-        ),
-    )
-    last = ising.sort("J").tail(1)
-    most = synmt.filter(T=1).sort("alpha").tail(1)
-    title = alt.TitleParams(
+    last, most = ising.sort("J").tail(1), synmt.sort("alpha").tail(1)
+    return plots.figure(
+        [
+            *plots.lines(data, x, y, by, strokeWidth=1.5),
+            *plots.points(data, x, y, by, ends=("low", "high"), tips=["setting", "models"], size=65),
+        ],
+        data,
         f"At {number(last['tc_nats'].item(), 1)} nats an Ising clique loses {number(last['tv_prod'].item())} to a "
         f"product law; at {number(most['tc_nats'].item(), 1)} nats translation loses {number(most['tv_prod'].item())}",
-        subtitle=[
-            "Ising and SYNMT: distance of the target from the product of its marginals, exact",
-            "PaDIR: valid share word by word minus that in one pass, 95 % interval over "
-            f"{int(synmt['n'].max() or 0)} models",  # type: ignore[arg-type]
-        ],
+        "Ising and SYNMT: distance of the target from the product of its marginals, exact. PaDIR: valid share word by "
+        f"word minus that in one pass, bars: 95 % intervals over {plots.count(data['models'], 'model')}",
+        told=plots.tell(data, "{what}, {setting}: {tc:.2f} nats, {lost:.2f}") + ".",
+        width=440,
+        height=300,
     )
-    words = "Share lost by decoding in parallel against total correlation: " + "; ".join(
-        f"{row['what']}, {row['setting']}: {number(row['tc'])} nats, {number(row['lost'])}"
-        for row in data.iter_rows(named=True)
-    )
-    return layers.properties(width=440, height=300, title=title, description=f"{words}."), data
