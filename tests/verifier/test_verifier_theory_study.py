@@ -340,7 +340,7 @@ def test_figures_say_what_the_table_says(made: dict[str, pl.DataFrame], name: st
     chart, data = getattr(module, name)(context)
     spec = chart.to_dict()
     assert data.height and len(spec["description"]) > 60
-    title = spec["title"]["text"]
+    title = " ".join(spec["title"]["text"])
     calls = dict(made["theory_queries"].filter(D=6).select("algorithm", "mean_calls").iter_rows())
     said = {
         "calls": f"factor of {calls['rejection'] / calls['tokenwise']:.0f}",

@@ -4,68 +4,65 @@ from __future__ import annotations
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts, comparisons, intervals
+from pipeline.kit import charts, comparisons, intervals, plots
 from pipeline.kit.charts import Figure, number
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
 from pipeline.studies.verifier.comparisons import CODE_PER_QUERY, CODE_POOLED
 
-KINDS = {
-    "no backtracks": charts.BLUE,
-    "Algorithm 1, threshold 0.1": charts.ORANGE,
-    "block best-of-2": charts.GREY,
-    "block best-of-4": charts.PURPLE,
-    "block best-of-8": charts.BLACK,
+LOOKS = {
+    "no backtracks": Look(charts.BLUE),
+    "Algorithm 1, threshold 0.1": Look(charts.ORANGE, plots.DASHED, "triangle-up"),
+    "Algorithm 1, threshold 0.5": Look(charts.VERMILLION, plots.DASHED, "square"),
+    "block best-of-2": Look(charts.GREY, plots.DOTTED),
+    "block best-of-4": Look(charts.PURPLE, plots.DOTTED),
+    "block best-of-8": Look(charts.BLACK, plots.DOTTED),
 }
+DRAWN = [kind for kind in LOOKS if kind != "Algorithm 1, threshold 0.5"]  # in Figure 3.3
+SETTINGS = [kind for kind in LOOKS if not kind.startswith("block")]
 SHOWN = ["0.95, 1", "1, 1", "1, 1.2"]  # top_p and temperature of the panels of Figure 3.3
 
 
+@plots.drawn("Test cases against queries")
 def fig33(context: Results) -> Figure:
     """Distinct right test cases against queries over the repetitions, mean over models and runs (Figures 3.3, 3.4)."""
-    runs = _named(context.table("code_runs")).filter(pl.col("kind").is_in(list(KINDS)), ~pl.col("reserved"))
+    runs = _named(plots.some(context.table("code_runs"))).filter(pl.col("kind").is_in(DRAWN), ~pl.col("reserved"))
     chosen = runs.filter(pl.col("setting").is_in(SHOWN))
-    data = (
+    data = plots.some(
         context.table("code_cumulative")
         .join(chosen.select("config", "replica", "run", "kind", "setting"), on=["config", "replica", "run"])
         .group_by("kind", "setting", "completion", maintain_order=True)
         .agg(pl.mean("calls", "distinct"))
         .with_columns(panel=pl.format("top_p, T = {}", "setting"))
     )
-    colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=list(KINDS), range=list(KINDS.values())))
-    chart = (
-        alt.Chart(data)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("calls:Q", title="queries, C", axis=alt.Axis(format="~s", tickCount=5)),
-            y=alt.Y("distinct:Q", title="distinct right test cases"),
-            color=colour,
-            strokeDash=alt.StrokeDash("kind:N", title=None, scale=alt.Scale(domain=list(KINDS))),
+    top = plots.most(data["distinct"])
+    panels: list[plots.Panel] = []
+    for name, rows in plots.split(data, "panel"):
+        x = Axis("calls", "queries, C", form="~s", count=4, zero=True)
+        y = Axis("distinct", None if panels else "distinct right test cases", domain=[0, 1.03 * top])
+        panels.append(
+            plots.panel(plots.lines(rows, x, y, Kinds("kind", LOOKS).among(data["kind"]), dots=True), name, 165, 220)
         )
-        .properties(width=190, height=220)
-        .facet(facet=alt.Facet("panel:N", title=None), columns=3)
-        .resolve_scale(x="independent")
-    )
     found = comparisons.read(context, [CODE_PER_QUERY[8]]).row(0, named=True)
-    title = alt.TitleParams(
+    last = data.group_by("kind", "panel", maintain_order=True).last()
+    return plots.figure(
+        plots.grid(panels, 3, spacing=14),
+        data,
         f"Algorithm 1 finds {number(found['value'], 1)} times as many test cases per query as block best-of-8",
-        subtitle=f"Stand-in for CodeLlama; mean of {found['n']} models and their runs",
+        f"Stand-in for CodeLlama; means over {plots.count([found['n']], 'model')} and their runs. Dashed: Algorithm 1; "
+        "dotted: block best-of-n",
+        told=f"At the end: {plots.tell(last, '{panel}, {kind}: {distinct:.1f} for {calls:,.0f} queries')}.",
     )
-    return chart.properties(title=title), data
 
 
+@plots.drawn("Accuracy by setting")
 def settings(context: Results) -> Figure:
     """Accuracy without backtracks and with Algorithm 1 at each setting, mean over models with its interval."""
-    runs = _named(context.table("code_runs")).filter(~pl.col("reserved"))
-    colours = {
-        "no backtracks": charts.BLUE,
-        "Algorithm 1, threshold 0.1": charts.ORANGE,
-        "Algorithm 1, threshold 0.5": charts.VERMILLION,
-    }
-    kinds = [kind for kind in colours if kind in set(runs["kind"])]
+    runs = _named(plots.some(context.table("code_runs"))).filter(~pl.col("reserved"))
     compared = sorted(set(runs.filter(kind="Algorithm 1, threshold 0.1")["setting"]))
-    own = runs.filter(pl.col("kind").is_in(kinds), pl.col("setting").is_in(compared))
+    own = plots.some(runs.filter(pl.col("kind").is_in(SETTINGS), pl.col("setting").is_in(compared)))
     rows: list[dict[str, Any]] = []
     for (setting, kind), part in own.group_by("setting", "kind", maintain_order=True):
         values = part.group_by("replica", maintain_order=True).agg(pl.mean("accuracy"))["accuracy"].to_numpy()
@@ -73,23 +70,22 @@ def settings(context: Results) -> Figure:
         lo, hi = (found.lo, found.hi) if found.n >= found.fewest else (None, None)
         rows.append({"setting": setting, "kind": kind, "value": found.value, "lo": lo, "hi": hi})
     data = pl.DataFrame(rows, schema_overrides={"lo": pl.Float64, "hi": pl.Float64})
-    scale = alt.Scale(domain=kinds, range=[colours[kind] for kind in kinds])
-    colour = alt.Color("kind:N", title=None, scale=scale)
-    shape = alt.Shape("kind:N", title=None, scale=alt.Scale(domain=kinds))
-    y, offset = alt.Y("setting:N", title="top_p, temperature"), alt.YOffset("kind:N", sort=kinds)
-    base = alt.Chart(data).encode(y=y, yOffset=offset, color=colour)
-    title = "distinct right test cases, share of those requested"
-    points = base.mark_point(filled=True, size=60, opacity=1).encode(
-        x=alt.X("value:Q", title=title, scale=alt.Scale(domain=[0, 1])), shape=shape
-    )
-    bars = base.transform_filter("isValid(datum.lo)").mark_rule().encode(x=alt.X("lo:Q", title=title), x2="hi:Q")
+    x = plots.share("value", "distinct right test cases, share of those requested")
+    y = Axis("setting", "top_p, temperature", "N", order=compared, more={"grid": True, "tickBand": "extent"})
+    by = Kinds("kind", LOOKS).among(data["kind"])
     pooled = comparisons.read(context, [CODE_POOLED]).row(0, named=True)
     gain = None if pooled["value"] is None else 100 * pooled["value"]
-    heading = alt.TitleParams(
-        f"Over five settings Algorithm 1 gains {number(gain, 1)} points",
-        subtitle=f"Stand-in for CodeLlama; mean of {pooled['n']} models and its 95 % interval",
+    sign = "+" if gain is not None and gain > 0 else ""
+    return plots.figure(
+        plots.points(data, x, y, by, ends=("lo", "hi"), apart="kind"),
+        data,
+        f"Algorithm 1 changes accuracy by {sign}{number(gain, 1)} points over "
+        f"{plots.count([len(compared)], 'setting')}",
+        f"Stand-in for CodeLlama; means over {plots.count([pooled['n']], 'model')}, bars: 95 % intervals",
+        told=plots.tell(data.sort("setting"), "{setting}, {kind}: {value:.3f}") + ".",
+        width=380,
+        height=280,
     )
-    return (bars + points).properties(title=heading, width=380, height=280), data
 
 
 def _named(runs: pl.DataFrame) -> pl.DataFrame:

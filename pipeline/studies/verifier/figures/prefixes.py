@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts, comparisons, intervals
-from pipeline.kit.charts import Figure, number
+from pipeline.kit import charts, comparisons, intervals, plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
 from pipeline.studies.verifier.comparisons import FORCED, LARGEST_CELL
 from pipeline.studies.verifier.names import SEEN
@@ -28,98 +26,95 @@ PUBLISHED_CELLS = {
     (4, 4): 0.762,
     (4, 6): 0.921,
 }
-SHARE = alt.Scale(domain=[0, 1])
-TITLE = "completed rightly"
+PRINTED = "published, refilled greedily"
+LOOKS = {
+    REFILLS["argmax"]: Look(charts.BLUE),
+    REFILLS["sample"]: Look(charts.ORANGE, shape="triangle-up"),
+    BASELINES["none"]: Look(charts.BLACK, shape="square"),
+    BASELINES["greedy"]: Look(charts.GREY, shape="diamond"),
+    PRINTED: Look(charts.VERMILLION, shape="cross"),
+}
+PANELS = {"seen": "trained on their mistakes", "held": "further prefixes", "published": "published"}
+PUBLISHED_LEVEL = 0.331  # of nucleus sampling, Table 3.2
+RIGHT = plots.share("value", "completed rightly")
 APART = 0.25  # on the axis of strides
 
 
+@plots.drawn("Prefixes that are completed rightly after one backtrack")
 def forced(context: Results) -> Figure:
     """How often prefixes are completed rightly after one backtrack, by how much it erases; and as published."""
-    table = context.table("forced").filter(prefixes=SEEN)
-    data = _summarised(context, table, "stride", "refill").with_columns(
+    table = plots.some(context.table("forced").filter(prefixes=SEEN))
+    ours = _summarised(context, table, "stride", "refill").with_columns(
         decoder=pl.col("refill").replace_strict(REFILLS | BASELINES)
     )
     printed = pl.DataFrame({"stride": list(PUBLISHED), "value": list(PUBLISHED.values())}).with_columns(
-        decoder=pl.lit("published, refilled greedily")
+        decoder=pl.lit(PRINTED)
     )
-    data = pl.concat([data, printed], how="diagonal_relaxed")
-    names = [*REFILLS.values(), *BASELINES.values(), "published, refilled greedily"]
-    colours = [charts.BLUE, charts.ORANGE, charts.BLACK, charts.GREY, charts.VERMILLION]
-    colour = alt.Color("decoder:N", title=None, sort=names, scale=alt.Scale(domain=names, range=colours))
-    shape = alt.Shape("decoder:N", title=None, sort=names, scale=alt.Scale(domain=names))
-    x = alt.X("stride:Q", title="signs erased at once, B", axis=alt.Axis(values=[0, *PUBLISHED]))
-    base = alt.Chart(data)
-    points = base.mark_point(filled=True, size=70, opacity=1).encode(
-        x, alt.Y("value:Q", title=TITLE, scale=SHARE), colour, shape
-    )
-    bars = (
-        base.transform_filter("isValid(datum.lo)")
-        .mark_rule()
-        .encode(x, alt.Y("lo:Q", title=TITLE), alt.Y2("hi:Q"), colour)
-    )
+    data = pl.concat([ours, printed], how="diagonal_relaxed")
+    x = Axis("stride", "signs erased at once, B", values=[0, *PUBLISHED], domain=[-0.5, max(PUBLISHED) + 0.5])
+    by = Kinds("decoder", LOOKS, columns=2).among(data["decoder"])
+    # Decoders lie side by side: their intervals overlap.
+    aside = {name: 0.1 * (n - (len(by.looks) - 1) / 2) for n, name in enumerate(by.looks)}
+    drawn = data.with_columns(x=pl.col("stride") + pl.col("decoder").replace_strict(aside, return_dtype=pl.Float64))
     found = comparisons.read(context, [FORCED[SEEN]]).row(0, named=True)
-    gain = number(found["value"] * 100, 0) if found["value"] is not None else "–"
-    title = alt.TitleParams(
-        f"Erasing eight signs before a mistake gains {gain} points of accuracy",
-        subtitle=f"Mean of {found['n']} models and its 95 % interval; error-inducing prefixes, top_p 0.9",
+    gain = _points(found["value"])
+    return plots.figure(
+        plots.points(drawn, x.but(field="x"), RIGHT, by, ends=("lo", "hi"), tips=["stride"], size=70),
+        data,
+        f"Erasing {max(PUBLISHED)} signs before a mistake changes accuracy by {gain} points",
+        f"Means over {plots.count([found['n']], 'model')}, bars: 95 % intervals; error-inducing prefixes, top_p 0.9",
+        told=plots.tell(data, "{decoder}, B = {stride}: {value:.2f}") + ".",
+        width=430,
+        height=280,
     )
-    return (bars + points).properties(title=title, width=430, height=280), data
 
 
+@plots.drawn("Prefixes that Algorithm 1 completes rightly")
 def algorithm_1(context: Results) -> Figure:
     """How often Algorithm 1 completes prefixes rightly, by quota and stride, on both sets of prefixes."""
-    table = context.table("algorithm_1")
-    data = _summarised(context, table, "prefixes", "quota", "stride").with_columns(
-        line=pl.format("Q = {}", "quota"),
-        panel=pl.col("prefixes").replace_strict({"seen": "trained on their mistakes", "held": "further prefixes"}),
-    )
+    ours = _summarised(context, plots.some(context.table("algorithm_1")), "prefixes", "quota", "stride")
     printed = pl.DataFrame(
         [
-            {"prefixes": "seen", "quota": Q, "stride": B, "value": value, "line": f"Q = {Q}", "panel": "published"}
+            {"prefixes": "published", "quota": Q, "stride": B, "value": value}
             for (Q, B), value in PUBLISHED_CELLS.items()
         ]
     )
-    data = pl.concat([data, printed], how="diagonal_relaxed")
-    baseline = (
-        context.table("forced").filter(refill="none").group_by("prefixes", maintain_order=True).agg(pl.mean("accuracy"))
+    data = pl.concat([ours, printed], how="diagonal_relaxed").with_columns(
+        line=pl.format("Q = {}", "quota"), panel=pl.col("prefixes").replace_strict(PANELS, return_dtype=pl.String)
     )
-    levels = dict(baseline.iter_rows())
-    rules = pl.DataFrame(
-        {
-            "panel": ["trained on their mistakes", "further prefixes", "published"],
-            "level": [levels["seen"], levels["held"], 0.331],
-        }
-    )
+    without = context.table("forced").filter(refill="none").group_by("prefixes").agg(pl.mean("accuracy"))
+    levels = dict(without.iter_rows()) | {"published": PUBLISHED_LEVEL}
     quotas = sorted(set(data["line"]))
-    scale = alt.Scale(domain=quotas, range=[charts.SKY, charts.BLUE, charts.BLACK])
-    colour = alt.Color("line:N", title="quota", scale=scale)
-    shape = alt.Shape("line:N", title="quota", scale=alt.Scale(domain=quotas))
+    by = plots.kinds(
+        dict(zip(quotas, (charts.SKY, charts.BLUE, charts.BLACK), strict=False)), "line", dashes=False, shapes=True
+    ).joined()
     strides = sorted(set(data["stride"]))
     # Quotas lie side by side: their intervals are long, and their means near each other.
     aside = {quota: APART * (n - (len(quotas) - 1) / 2) for n, quota in enumerate(quotas)}
     data = data.with_columns(x=pl.col("stride") + pl.col("line").replace_strict(aside, return_dtype=pl.Float64))
-    axis, scale_x = alt.Axis(values=strides), alt.Scale(domain=[min(strides) - 0.5, max(strides) + 0.5], nice=False)
-    x = alt.X("x:Q", title="stride, B", axis=axis, scale=scale_x)
-    order = ["trained on their mistakes", "further prefixes", "published"]
-    panels: list[Any] = []
-    for panel in order:
-        own, rule = data.filter(panel=panel), rules.filter(panel=panel)
-        y = alt.Y("value:Q", title=TITLE if panel == order[0] else None, scale=SHARE)
-        layers = [
-            alt.Chart(rule).mark_rule(strokeDash=[4, 3], color=charts.GREY).encode(y="level:Q"),
-            alt.Chart(own).mark_line().encode(x, y, colour),
-            alt.Chart(own).mark_point(filled=True, size=60, opacity=1).encode(x, y, colour, shape),
-        ]
-        if (spread := own.filter(pl.col("lo").is_not_null())).height:  # a layer of no rows has no extent
-            layers.append(alt.Chart(spread).mark_rule().encode(x, alt.Y("lo:Q"), alt.Y2("hi:Q"), colour))
-        panels.append(alt.layer(*layers).properties(width=165, height=230, title=alt.TitleParams(panel, fontSize=13)))
+    x = Axis("x", "stride, B", values=strides, domain=[min(strides) - 0.5, max(strides) + 0.5])
+    panels: list[plots.Panel] = []
+    for prefixes, name in PANELS.items():
+        own, y = data.filter(prefixes=prefixes), RIGHT.but(**{"title": None} if panels else {})
+        layers = [*plots.lines(own, x, y, by), *plots.points(own, x, y, by, ends=("lo", "hi"), size=60)]
+        if prefixes in levels:
+            layers = [*plots.rule(y, levels[prefixes], dash=[4, 3]), *layers]
+        panels.append(plots.panel(layers, name, 165, 230))
     found = comparisons.read(context, [LARGEST_CELL[SEEN]]).row(0, named=True)
-    gain = number(found["value"] * 100, 0) if found["value"] is not None else "–"
-    title = alt.TitleParams(
-        f"Algorithm 1 with Q = 4, B = 6 gains {gain} points where a model is about to make a mistake",
-        subtitle=f"Mean of {found['n']} models and its 95 % interval; dashed: nucleus sampling with top_p 0.9",
+    gain = _points(found["value"])
+    return plots.figure(
+        plots.grid(panels, 3, spacing=14),
+        data,
+        f"Algorithm 1 with Q = 4, B = 6 changes accuracy by {gain} points where a model is about to make a mistake",
+        f"Means over {plots.count([found['n']], 'model')}, bars: 95 % intervals. "
+        "Dashed: nucleus sampling with top_p 0.9",
+        told=plots.tell(data, "{panel}, {line}, B = {stride}: {value:.2f}") + ".",
     )
-    return alt.hconcat(*panels).properties(title=title), data
+
+
+def _points(gain: float | None) -> str:
+    """Return a difference of shares in points, with its sign."""
+    return "–" if gain is None else f"{100 * gain:+.0f}".replace("-", "−")
 
 
 def _summarised(context: Results, table: pl.DataFrame, *by: str) -> pl.DataFrame:

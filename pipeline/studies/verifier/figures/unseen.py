@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts, comparisons, intervals
+from pipeline.kit import charts, comparisons, intervals, plots
 from pipeline.kit.charts import Figure, number
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
 from pipeline.studies.verifier.comparisons import ERRORS_LEFT, FINDING, HIGH, LOW, REFILLING
 from pipeline.studies.verifier.names import GROUND_TRUTH, NONE, RANDOM, TRAINED
@@ -22,39 +22,41 @@ DECODERS = {
 }
 
 
+REFILLS = {"": "nothing erased", "sample": "sampled refill", "argmax": "greedy refill"}
+
+
+@plots.drawn("Mistakes on unseen prompts")
 def unseen(context: Results) -> Figure:
     """Mistakes per 100 prompts of every decoder and model."""
-    table = context.table("unseen")
-    data = table.with_columns(
+    data = plots.some(context.table("unseen")).with_columns(
         decoder=pl.struct("verifier", "refill").map_elements(
             lambda row: DECODERS[row["verifier"], row["refill"]], return_dtype=pl.String
         ),
+        how=pl.col("refill").replace_strict(REFILLS, return_dtype=pl.String),
         percent=100 * pl.col("errors") / pl.col("n"),
         panel=pl.format("top_p {}", "top_p"),
     )
-    colour = alt.Color(
-        "refill:N",
-        title="refill",
-        scale=alt.Scale(domain=["", "sample", "argmax"], range=[charts.BLACK, charts.ORANGE, charts.BLUE]),
-        legend=None,
-    )
-    y = alt.Y("decoder:N", title=None, sort=list(DECODERS.values()), axis=alt.Axis(labelLimit=300))
-    x = alt.X("percent:Q", title="wrong, per 100 prompts", scale=alt.Scale(zero=True))
-    base = alt.Chart(data)
-    points = base.mark_point(size=45, opacity=0.7).encode(x, y, colour)
-    means = base.mark_tick(thickness=3, size=16).encode(
-        alt.X("mean(percent):Q", title="wrong, per 100 prompts"), y, colour
-    )
-    chart = (points + means).properties(width=210, height=190).facet(facet=alt.Facet("panel:N", title=None), columns=2)
+    by = plots.kinds(
+        dict(zip(REFILLS.values(), (charts.BLACK, charts.ORANGE, charts.BLUE), strict=True)), "how", shapes=True
+    ).among(data["how"])
+    panels: list[plots.Panel] = []
+    for name, rows in plots.split(data, "panel"):
+        x = Axis("percent", "wrong, per 100 prompts", domain=[0, 1.05 * plots.most(data["percent"])])
+        y = Axis("decoder", None, "N", order=list(DECODERS.values()), more={"labels": not panels})
+        panels.append(plots.panel(plots.seeds(rows, x, y, by, tips=["replica"], opacity=0.7), name, 175, 200))
     left = [comparisons.read(context, [ERRORS_LEFT[p]]).row(0, named=True) for p in (LOW, HIGH)]
     words = " and ".join(number(None if row["value"] is None else 100 * (1 - row["value"]), 0) for row in left)
-    title = alt.TitleParams(
+    means = data.group_by("panel", "decoder", maintain_order=True).agg(pl.mean("percent"))
+    return plots.figure(
+        plots.grid(panels, spacing=16),
+        data,
         f"Algorithm 1 takes away {words} % of mistakes at top_p {LOW} and {HIGH}",
-        subtitle=f"A circle for each of {left[0]['n']} models, mean of its runs; ticks: their means",
+        f"A mark for each of {plots.count([left[0]['n']], 'model')}, mean of its runs; ticks: their means",
+        told=f"Wrong per 100: {plots.tell(means, '{panel}, {decoder}: {percent:.1f}')}.",
     )
-    return chart.properties(title=title), data
 
 
+@plots.drawn("What finding mistakes and what refilling takes away")
 def finding(context: Results) -> Figure:
     """What finding mistakes and what refilling greedily take away, each with the other part held fixed."""
     asked = {
@@ -79,22 +81,22 @@ def finding(context: Results) -> Figure:
         for p, comparison in by_level.items()
     ]
     data = pl.concat(frames)
-    levels = [f"top_p {p}" for p in (LOW, HIGH)]
-    colour = alt.Color("top_p:N", title=None, scale=alt.Scale(domain=levels, range=[charts.BLUE, charts.VERMILLION]))
-    shape = alt.Shape("top_p:N", title=None, scale=alt.Scale(domain=levels))
-    y, offset = (alt.Y("effect:N", title=None, sort=list(asked), axis=alt.Axis(labelLimit=300)), alt.YOffset("top_p:N"))
-    base = alt.Chart(data).encode(y=y, yOffset=offset, color=colour)
-    zero = alt.Chart(pl.DataFrame({"zero": [0.0]})).mark_rule(color=charts.GREY).encode(x="zero:Q")
-    bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("lo:Q", title="fewer mistakes per 100 prompts"), x2="hi:Q")
-    points = base.mark_point(filled=True, size=60, opacity=1).encode(
-        x=alt.X("value:Q", title="fewer mistakes per 100 prompts"), shape=shape
-    )
+    known = plots.some(data.drop_nulls("value"))
+    levels = {f"top_p {LOW}": charts.BLUE, f"top_p {HIGH}": charts.VERMILLION}
+    x = Axis("value", "fewer mistakes per 100 prompts", zero=True)
+    y = Axis("effect", None, "N", order=list(asked), more={"grid": True, "tickBand": "extent"})
+    marks = plots.points(known, x, y, plots.kinds(levels, "top_p", shapes=True), ends=("lo", "hi"), apart="top_p")
     parts = [
         number(data.filter(pl.col("top_p") == f"top_p {HIGH}", pl.col("effect") == name)["value"].item(), 1)
         for name in ("finding, greedy refill", "refilling greedily, trained verifier")
     ]
-    title = alt.TitleParams(
+    return plots.figure(
+        [*plots.rule(x, 0, upright=True), *marks],
+        data,
         f"At top_p {HIGH} finding mistakes takes away {parts[0]} per 100 prompts, refilling greedily {parts[1]}",
-        subtitle=f"Differences within each of {max(data['n'])} models, mean and {intervals.STUDENT}'s 95 % interval",
+        f"Differences within each of {plots.count([max(data['n'])], 'model')}: means, bars: "
+        f"{intervals.STUDENT}’s 95 % intervals. Dotted: no difference",
+        told=plots.tell(data, "{effect}, {top_p}: {value:.1f}") + ".",
+        width=330,
+        height=270,
     )
-    return (zero + bars + points).properties(title=title, width=330, height=260), data

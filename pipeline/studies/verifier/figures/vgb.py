@@ -2,73 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.charts import Figure, number
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
 from schemas.verifier.theory_tables import BIAS, IID
 
 LAWS = {"target": "π*", "tokenwise": "tokenwise", "first_leaf": "VGB, first leaf", "stationary": "VGB, stationary"}
-LAW_COLOURS = [charts.GREY, charts.VERMILLION, charts.ORANGE, charts.BLUE]
+LAW_COLOURS = (charts.GREY, charts.VERMILLION, charts.ORANGE, charts.BLUE)
 SHOWN = ("proposition", "biased")
 REJECTION, FIRST = "action-level rejection", "VGB, first leaf"
-METHOD_COLOURS = {REJECTION: charts.VERMILLION, FIRST: charts.ORANGE}
+METHODS = Kinds("method", {REJECTION: Look(charts.VERMILLION), FIRST: Look(charts.ORANGE, plots.DASHED)})
+EVEN = 1e-9  # distances below that are rounding
 EPS = 0.3  # of the family of biased values that is drawn, where the table has it
 
 
+@plots.drawn("What samplers put on the leaves of two trees")
 def leaf_laws(context: Results) -> Figure:
     """What each sampler puts on the leaves of two small trees."""
-    nodes = context.table("vgb_nodes").filter(pl.col("instance").is_in(SHOWN))
+    nodes = plots.some(context.table("vgb_nodes").filter(pl.col("instance").is_in(SHOWN)))
     nodes = nodes.filter(pl.col("depth") == pl.col("depth").max().over("instance"))
     nodes = nodes.with_columns(pl.col("stationary") / pl.col("stationary").sum().over("instance"))
     data = nodes.unpivot(
         list(LAWS), index=["instance", "title", "label"], variable_name="law", value_name="probability"
     ).with_columns(pl.col("law").replace(LAWS))
-    names = list(LAWS.values())
-    panels = []
+    by = plots.kinds(dict(zip(LAWS.values(), LAW_COLOURS, strict=True)), "law", columns=4)
+    panels: list[plots.Panel] = []
     for instance in SHOWN:
         rows = data.filter(instance=instance)
-        panels.append(
-            alt.Chart(rows)
-            .mark_bar()
-            .encode(
-                alt.X("label:N", title="leaf", axis=alt.Axis(labelAngle=-90 if rows["label"].n_unique() > 8 else 0)),
-                alt.Y("probability:Q", title="probability"),
-                alt.XOffset("law:N", sort=names),
-                alt.Color(
-                    "law:N",
-                    title=None,
-                    sort=names,
-                    scale=alt.Scale(domain=names, range=LAW_COLOURS),
-                    legend=alt.Legend(orient="bottom"),
-                ),
-            )
-            .properties(width=560, height=150, title=alt.TitleParams(rows["title"][0], fontSize=13, offset=6))
-        )
+        x = Axis("label", "leaf", "N", more={"labelAngle": -90 if rows["label"].n_unique() > 8 else 0})
+        y = Axis("probability", "probability", zero=True)
+        offset = alt.XOffset("law:N", sort=list(by.looks))
+        bars = alt.Chart(rows).mark_bar().encode(x.at(alt.X), y.at(alt.Y), offset, by.colour())
+        panels.append(plots.panel([bars], rows["title"][0], 560, 150))
     apart = _distances(nodes)
-    title = alt.TitleParams(
-        "Stationary leaves of the walk have the target law; its first leaf comes nearer than rejection"
-        if all(each["stationary"] < 1e-9 and each["first_leaf"] < each["tokenwise"] for each in apart.values())
-        else "What samplers put on the leaves of two trees",
-        subtitle=[
-            f"Distance from π* in total variation, {name}: tokenwise {number(each['tokenwise'], 3)}, "
-            f"first leaf {number(each['first_leaf'], 3)}"
+    even = sum(each["stationary"] < EVEN for each in apart.values())
+    nearer = sum(each["first_leaf"] < each["tokenwise"] for each in apart.values())
+    told = {nodes.filter(instance=name)["title"][0]: each for name, each in apart.items()}
+    return plots.figure(
+        plots.grid(panels, 1).resolve_scale(xOffset="independent"),
+        data,
+        f"Stationary leaves of the walk have the target law on {even} of {len(apart)} trees; its first leaf is nearer "
+        f"than tokenwise rejection on {nearer}",
+        "Distance from π* in total variation: "
+        + "; ".join(
+            f"{name}, tokenwise {number(each['tokenwise'], 3)}, first leaf {number(each['first_leaf'], 3)}"
             for name, each in zip(("above", "below"), apart.values(), strict=True)
-        ],
+        ),
+        told=" ".join(
+            f"{name}: distance of tokenwise rejection {number(each['tokenwise'], 3)}, of the first leaf "
+            f"{number(each['first_leaf'], 3)}, of stationary leaves {number(each['stationary'], 3)}."
+            for name, each in told.items()
+        ),
     )
-    words = "Laws over the leaves of two trees. " + " ".join(
-        f"{nodes.filter(instance=name)['title'][0]}: distance of tokenwise rejection "
-        f"{number(each['tokenwise'], 3)}, of the first leaf {number(each['first_leaf'], 3)}, of stationary "
-        f"leaves {number(each['stationary'], 3)}."
-        for name, each in apart.items()
-    )
-    chart = alt.vconcat(*panels, spacing=20).resolve_scale(xOffset="independent")
-    chart = chart.properties(title=title, description=words)
-    return chart, data
 
 
 def _distances(nodes: pl.DataFrame) -> dict[str, dict[str, float]]:
@@ -82,110 +71,76 @@ def _distances(nodes: pl.DataFrame) -> dict[str, dict[str, float]]:
     }
 
 
+@plots.drawn("How fast the walk mixes")
 def mixing(context: Results) -> Figure:
     """Measured mixing times and the bound that follows from the conductance, by horizon and error."""
-    data = context.table("vgb_chain").with_columns(
-        tree=pl.format("A = {}, H = {}", "A", "H"), error=pl.col("eps").map_elements("{:g}".format, pl.String)
+    table = plots.some(context.table("vgb_chain").filter(pl.col("tmix_001").is_not_null()))
+    data = table.with_columns(
+        tree=pl.format("A = {}, H = {}", "A", "H"),
+        error=pl.format("ε = {}", pl.col("eps").map_elements("{:g}".format, pl.String)),
     )
-    data = data.filter(pl.col("tmix_001").is_not_null())
-    times, bounds = (data[name].to_list() or [1] for name in ("tmix_001", "tmix_bound"))
-    low, high = min(times), max(bounds)
-    wide: dict[str, Any] = {"type": "log", "nice": False, "padding": 12}
-    decades = [10.0**e for e in range(1, 7)]
-    colours = [charts.GREEN, charts.ORANGE, charts.VERMILLION, charts.PURPLE, charts.BLUE]
-    errors = sorted(data["error"].unique(), key=float)
-    points = (
-        alt.Chart(data)
-        .mark_point(filled=True, size=60, opacity=0.8)
-        .encode(
-            alt.X(
-                "tmix_001:Q",
-                title="steps to a distance of 0.01",
-                scale=alt.Scale(**wide),
-                axis=alt.Axis(values=[10, 20, 50, 100, 200, 500], format="d"),
-            ),
-            alt.Y(
-                "tmix_bound:Q",
-                title="bound on these steps",
-                scale=alt.Scale(**wide),
-                axis=alt.Axis(values=decades, format="~s"),
-            ),
-            alt.Color("error:N", title="ε", sort=errors, scale=alt.Scale(domain=errors, range=colours[: len(errors)])),
-            alt.Shape("tree:N", title="tree"),
-        )
+    times, bounds = data["tmix_001"], data["tmix_bound"]
+    errors = [f"ε = {eps:g}" for eps in sorted(data["eps"].unique())]
+    colours = (charts.GREEN, charts.ORANGE, charts.VERMILLION, charts.PURPLE, charts.BLUE)
+    by = plots.kinds(dict(zip(errors, colours, strict=False)), "error", columns=5)
+    trees = data["tree"].unique(maintain_order=True).to_list()
+    looks = {tree: Look(charts.INK, shape=shape) for tree, shape in zip(trees, plots.SHAPES, strict=False)}
+    found = Kinds("tree", looks, columns=5).points()
+    x = plots.log("tmix_001", "steps to a distance of 0.01 (log scale)", times)
+    x = x.but(values=plots.between(times), domain=[plots.least(times) / 1.2, plots.most(times) * 1.2])
+    y = plots.log("tmix_bound", "bound on these steps (log scale)", bounds).but(form="~s")
+    (marks,) = plots.points(data, x, y, by, tips=["tree", "seed"], size=60, opacity=0.8)
+    within = data.filter(pl.col("tmix_001") <= pl.col("tmix_bound")).height
+    ratio = bounds / times
+    return plots.figure(
+        [marks.encode(shape=found["shape"]) if "shape" in found else marks],
+        data.select("tree", "error", "seed", "tmix_001", "tmix_bound", "gap", "gap_bound"),
+        f"The walk mixes in {plots.least(times):.0f} to {plots.most(times):.0f} steps, within the bound for "
+        f"{within} of {data.height}",
+        f"Random trees; the bound is {plots.least(ratio):.0f} to {plots.most(ratio):.0f} times the time",
+        told=f"Bounds from {plots.least(bounds):.0f} to {plots.most(bounds):.0f} on {data.height} random trees.",
+        width=400,
+        height=280,
     )
-    below = data.filter(pl.col("tmix_001") > pl.col("tmix_bound")).height
-    ratio = (data["tmix_bound"] / data["tmix_001"]).to_numpy()
-    title = alt.TitleParams(
-        f"The walk mixes in {low} to {max(times)} steps, within the bound for {data.height - below} of {data.height}",
-        subtitle=[f"{data.height} random trees; the bound is {ratio.min():.0f} to {ratio.max():.0f} times the time"],
-    )
-    words = (
-        f"Bound on the mixing time against the measured time on {data.height} random trees: "
-        f"times from {low} to {max(times)} steps, bounds from {min(bounds)} to {high}."
-    )
-    chart = points.properties(width=400, height=280, title=title, description=words)
-    return chart, data.select("tree", "error", "seed", "tmix_001", "tmix_bound", "gap", "gap_bound")
 
 
+@plots.drawn("How far samplers are from the target as the horizon grows")
 def amplification(context: Results) -> Figure:
     """How far samplers are from the target as the horizon grows, with values that are wrong by a factor 1 +
     eps."""
-    table = context.table("vgb_amplification")
+    table = plots.some(context.table("vgb_amplification"))
     known = table["eps"].unique().to_list()
     eps = EPS if EPS in known else min(known)
-    bias = _long(table.filter(family=BIAS, eps=eps)).with_columns(panel=pl.lit("biased"))
-    means = (
-        table.filter(family=IID, eps=eps).group_by("H").agg(pl.col("tv_alrs", "tv_first", "kl_alrs", "kl_first").mean())
-    )
-    data = pl.concat([bias, _long(means).with_columns(panel=pl.lit("random signs"))])
-    colour = alt.Color(
-        "method:N",
-        title=None,
-        scale=alt.Scale(domain=list(METHOD_COLOURS), range=list(METHOD_COLOURS.values())),
-        legend=alt.Legend(orient="bottom"),
-    )
-    wide = {"type": "log", "nice": False, "padding": 8}
-    ticks = alt.Axis(values=[2, 10, 40, 160], format="d")
-
-    def panel(
-        rows: pl.DataFrame, field: str, title: str, words: str, scale: dict[str, Any], axis: alt.Axis
-    ) -> alt.Chart:
-        return (
-            alt.Chart(rows.filter(pl.col(field).is_not_null()))
-            .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=50, filled=True, opacity=1))
-            .encode(
-                alt.X("H:Q", title="horizon H", scale=alt.Scale(**scale), axis=axis),
-                alt.Y(f"{field}:Q", title=title),
-                colour,
-                shape=alt.Shape("method:N", legend=None),
-            )
-            .properties(width=155, height=220, title=alt.TitleParams(words, fontSize=13, offset=6))
-        )
-
-    plain = {"nice": False, "padding": 8}
-    even = alt.Axis(values=[2, 4, 6, 8, 10], format="d")
+    biased = table.filter(family=BIAS, eps=eps).sort("H")
+    drawn_ = table.filter(family=IID, eps=eps)
+    means = drawn_.group_by("H").agg(pl.col("tv_alrs", "tv_first", "kl_alrs", "kl_first").mean())
+    bias, signs = _long(biased), _long(means)
+    data = pl.concat([bias.with_columns(panel=pl.lit("biased")), signs.with_columns(panel=pl.lit("random signs"))])
+    far = Axis("H", "horizon H (log scale)", log=True, values=[2, 10, 40, 160], pad=8)
+    near = Axis("H", "horizon H", values=[2, 4, 6, 8, 10], pad=8, zero=False)
     panels = [
-        panel(bias, "tv", "total variation distance", "biased values", wide, ticks),
-        panel(bias, "kl", "KL(π* ‖ law), nats", "biased values", wide, ticks),
-        panel(data.filter(panel="random signs"), "tv", "mean distance", "random signs", plain, even),
+        plots.panel(
+            plots.lines(rows.drop_nulls(field), x, Axis(field, title, zero=True), METHODS, dots=True), name, 155, 220
+        )
+        for rows, field, title, name, x in (
+            (bias, "tv", "total variation distance", "biased values", far),
+            (bias, "kl", "KL(π* ‖ law), nats", "biased values", far),
+            (signs, "tv", "mean distance", "random signs", near),
+        )
     ]
-    both = table.filter(pl.col("tv_first").is_not_null(), family=BIAS, eps=eps).sort("H").row(-1, named=True)
-    more = both["tv_alrs"] / both["tv_first"]
-    title = alt.TitleParams(
-        f"At H = {both['H']} rejection is {more:.1f} times as far from the target as the walk",
-        subtitle=[
-            f"Values at inner prefixes wrong by 1 + ε, ε = {eps:g}; means of "
-            f"{table.filter(family=IID)['draw'].n_unique()} trees where signs are random"
-        ],
+    both = biased.filter(pl.col("tv_first").is_not_null()).row(-1, named=True)
+    last = biased.row(-1, named=True)
+    return plots.figure(
+        plots.grid(panels, 3, spacing=16),
+        data,
+        f"At H = {both['H']} rejection is {both['tv_alrs'] / both['tv_first']:.1f} times as far from the target as the "
+        "walk",
+        f"Values at inner prefixes wrong by 1 + ε, ε = {eps:g}; means of {drawn_['draw'].n_unique()} trees where signs "
+        "are random. Dashed: the walk",
+        told=f"Biased values: at H = {both['H']} action-level rejection {number(both['tv_alrs'], 3)}, first leaf of "
+        f"the walk {number(both['tv_first'], 3)}; divergence at H = {last['H']} {number(last['kl_alrs'], 3)} and "
+        f"{number(last['kl_first'], 4)}.",
     )
-    far = table.filter(family=BIAS, eps=eps).sort("H").row(-1, named=True)
-    words = (
-        f"Distance from the target against the horizon, biased values: at H = {both['H']} action-level "
-        f"rejection {number(both['tv_alrs'], 3)}, first leaf of the walk {number(both['tv_first'], 3)}; "
-        f"divergence at H = {far['H']} {number(far['kl_alrs'], 3)} and {number(far['kl_first'], 4)}."
-    )
-    return alt.hconcat(*panels, spacing=16).properties(title=title, description=words), data
 
 
 def _long(rows: pl.DataFrame) -> pl.DataFrame:
