@@ -96,8 +96,10 @@ def worker(device: str, jobs: list[str]) -> None:
     """Train chunks of job files for a step ``train``, which ends this process where it does not end by itself."""
     if device not in ("cpu", "cuda") or not jobs[0].endswith(".safetensors"):
         raise typer.BadParameter("a worker is started by a step train, with a device, job files and chunks")
+    from pipeline.engine import preload
     from pipeline.training import core
 
+    preload.keep_large_blocks()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the step, which ends its workers in order
     core.main([device, *jobs])
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 
 import psutil
 import pytest
 from workspace import TIMEOUT, Workspace
+
+from pipeline.engine import preload
 
 pytestmark = pytest.mark.started  # by a server of Snakemake's own, unless a test asks for that of all tests
 MODEL = "data/runs/toy/toy-a/toy-a.safetensors"
@@ -160,3 +164,32 @@ def test_a_job_reads_the_code_of_its_folder(built: Workspace, fork_server: dict[
         built.edit("pipeline/studies/toy/datasets.py", f"print('code {word}')\n")
         done = built.run("python", "-m", "pipeline", "dataset", "toy-numbers", **fork_server)
         assert done.status == 0 and f"code {word}" in done.output
+
+
+LARGE = """
+import resource, sys
+import torch
+from pipeline.engine import preload
+
+if sys.argv[1] == "kept":
+    preload.keep_large_blocks()
+for _ in range(2):
+    block = torch.ones(10_000_000)  # 40 MB, above every threshold of glibc
+    del block
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(50):
+    block = torch.ones(10_000_000)
+    del block
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library has no such setting")
+def test_large_blocks_are_not_mapped_anew_at_each_step() -> None:
+    def faults(how: str) -> int:
+        environment = os.environ | preload.KEEP_MEMORY
+        command = [sys.executable, "-c", LARGE, how]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return int(done.stdout)
+
+    assert 5 * faults("kept") < faults("given back")
