@@ -20,7 +20,13 @@ from pipeline.report.results import ERRATUM_KINDS
 from schemas.claims import NOT_RUN, TOO_FEW
 
 Smoke = Callable[[str], Workspace]
-ON_THE_KIT = ["automata", "distillation", "dyck", "flipflop"]  # studies whose figures are drawn with `kit.plots`
+ON_THE_KIT = [
+    "automata",
+    "distillation",
+    "dyck",
+    "flipflop",
+    "selfsup",
+]  # studies whose figures are drawn with `kit.plots`
 
 
 @pytest.mark.parametrize("study", STUDIES)
