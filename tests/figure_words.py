@@ -8,7 +8,8 @@ from typing import Any
 
 _N = re.compile(
     r"\b(\d[\d,]*|one|two|three|four|five|six|seven|eight|nine|ten|each|every|all)( to \d+)?( [\w’'(),%-]+){0,4}? "
-    r"(models?|teachers?|students?|replicas?|seeds?|trainings?|pairs|tokens|reads|strings|sentences|sequences|networks?|samples|draws|runs)\b",
+    r"(models?|teachers?|students?|replicas?|seeds?|trainings?|pairs|tokens|reads|strings|sentences|sequences|networks?"
+    r"|samples|draws|runs|trajectories)\b",
     re.IGNORECASE,
 )
 

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from functools import cache
+from itertools import starmap
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -571,24 +572,30 @@ def test_variation_shows_ours_published_and_random(tmp_path: Path) -> None:
     for text in ("2.33", "2.61", "0.08", "3.00", "2.27", "2.20", "0.24", "2.85", "6.25", "3.10"):
         assert text in labels, text
     assert {"this reproduction", "published", "closed form"} <= set(labels)
-    assert any("90% interval over models (jackknife)" in text for text in labels)
-    assert "linear position code (M2): 9 models, without 1 diverged" in labels
+    said = " ".join(labels)
+    assert "Bars: 90 % intervals over models (jackknife)" in said
+    assert "standard (M1) 2.33, linear position code (M2) 2.61, minimal first layer (M4) 0.08" in said
+    assert "linear position code (M2) 9, without 1 diverged" in said
     assert labels.index("start token omitted (16 × 16)") < labels.index("start token included (17 × 17)")
 
 
 def test_fig3_shows_both_arms_and_their_correlations(tmp_path: Path) -> None:
     chart, data = FIGURES["fig3"](context())
-    assert data.height == 10 and not data["diverged"].any() and data.filter(~pl.col("filled")).height == 2
+    assert data.height == 10 and not data["diverged"].any() and data.filter(~pl.col("learned")).height == 2
     labels = texts(chart, tmp_path)
-    assert "Balance violation against accuracy at lengths 403 to 498" in labels
-    assert labels.count("standard: ρ = −0.55 [−0.80, 0.30]") == 2
-    assert labels.count("contrastive: ρ = 0.12 [−0.80, 0.30]") == 2
-    assert labels.count("both pooled: ρ = – [−0.80, 0.30]") == 2
+    said = " ".join(labels)
+    means = data.filter("learned").group_by("arm").agg(pl.mean("beta", "acc_close"))
+    for arm, beta, accuracy in means.iter_rows():
+        assert f"{arm} training {beta:.2f} and {accuracy:.3f}" in said
+    assert "Accuracies at lengths 403 to 498" in said
+    assert labels.count("ρ: standard −0.55, contrastive 0.12") == 2
+    told = chart.to_dict()["description"]
+    assert "standard: ρ = −0.55 [−0.80, 0.30]; contrastive: ρ = 0.12 [−0.80, 0.30]" in told
+    assert told.count("both pooled: ρ = – [−0.80, 0.30]") == 2
     svg = marks(tmp_path)
     points = re.findall(r'aria-roledescription="(?:point|circle)"[^>]*fill="([^"]+)"', svg)
     assert len(points) == 20  # ten models in each of two panels
     assert points.count("white") == 4  # those that did not learn their task
-    assert svg.count('aria-roledescription="line mark"') == 4  # one line per arm and panel
 
 
 @pytest.mark.parametrize(("name", "panels"), [("fig1", complete.FIGURE_1), ("fig2", complete.FIGURE_2)])
@@ -645,8 +652,11 @@ def test_training_length_shows_variation_and_accuracy(tmp_path: Path) -> None:
     chart, data = FIGURES["training_length"](context())
     assert data["quantity"].value_counts(sort=True)["count"].to_list() == [4, 4]
     labels = texts(chart, tmp_path)
-    assert {"400", "1,200", "2,400"} <= set(labels) and any("90% interval" in text for text in labels)
-    sentence = "100 steps: variation –; 400 steps: variation 0.40; 1200 steps: variation 2.33"
+    said = " ".join(labels)
+    assert {"400", "1200", "2400"} <= set(labels) and "90 % intervals" in said
+    assert "After 100, 400, 1,200, 2,400 steps of training: attention variation on D4 –, 0.4, 2.33, 2.4" in said
+    steps = "{} steps: attention variation on D4 {}"
+    sentence = "; ".join(starmap(steps.format, ((100, "–"), (400, "0.40"), (1200, "2.33"))))
     assert sentence in chart.to_dict()["description"]
 
 
@@ -660,7 +670,7 @@ def test_the_factorial_shows_every_cell_and_every_factor(tmp_path: Path) -> None
     chart, data = FIGURES["stack_effects"](context())
     assert data.height == 2 * len(FACTORS)
     assert "types of bracket: 3 over 2" in texts(chart, tmp_path)
-    assert "block: block of Table 1 (M8) over block of GPT (M1), all cells: 0.20" in chart.to_dict()["description"]
+    assert "block: Table 1 (M8) over GPT (M1), all cells: 0.20" in chart.to_dict()["description"]
     empty = context(stack_cells=stack_cells().clear(), stack_effects=stack_effects().clear())
     for name in ("stack_cells", "stack_effects"):
         charts.save(*FIGURES[name](empty), tmp_path, name)
@@ -669,7 +679,9 @@ def test_the_factorial_shows_every_cell_and_every_factor(tmp_path: Path) -> None
 def test_families_and_violation_by_length_are_told(tmp_path: Path) -> None:
     chart, data = FIGURES["families"](context())
     assert data.height == 2 * 2 * len(FAMILY_RUNS)
-    assert "variation within a family 1.50, between 12.25" in texts(chart, tmp_path)
+    said = " ".join(texts(chart, tmp_path))
+    assert said.count("variation within a family 1.50, between 12.25") == 2
+    assert "4 of 8 (start token omitted), 4 of 8 (start token included)" in said
     chart, data = FIGURES["beta_length"](context())
     assert data["law"].to_list() == pytest.approx([0.286 * 14 / n for n in (14, 28, 56, 112)])
     assert "14 tokens: 0.29" in chart.to_dict()["description"] and texts(chart, tmp_path)
@@ -685,7 +697,9 @@ def test_the_law_of_random_maps_is_drawn_from_its_deviations(tmp_path: Path) -> 
 
 def test_figure_1_says_that_its_last_panels_start_alike(tmp_path: Path) -> None:
     note = "(c) and (d) start from the same weights and see the same batches."
-    assert note in texts(FIGURES["fig1"](context())[0], tmp_path)
+    labels = texts(FIGURES["fig1"](context())[0], tmp_path)
+    assert note in labels
+    assert f"stack scores {0.2 + 0.03:.2f} to {0.2 + 0.05:.2f}, accuracies 0.990" in " ".join(labels)
     apart = runs().with_columns(stream=pl.when(pl.col("run") == LINEAR).then(pl.lit("own")).otherwise("stream"))
     assert note not in texts(FIGURES["fig1"](context(runs=apart))[0], tmp_path)
 
@@ -696,37 +710,35 @@ def test_prefix_variation_shows_every_reading(tmp_path: Path) -> None:
         ("M4", "closing brackets", "D4, start token omitted", 0.2, 0.34),
         ("M1", "all positions", "D5, start token included", 7.0, 14.51),
     ]
-    assert {"M1", "M4", "all positions", "D5, start token included"} <= set(texts(chart, tmp_path))
+    labels = texts(chart, tmp_path)
+    panels = {"M1, 10 models a point", "M4, 10 models a point"}
+    assert panels | {"all positions", "D5, start token included"} <= set(labels)
+    assert "within intervals of models trained on prefixes: 0 of 1 (M4)" in " ".join(labels)
 
 
 def test_table_1_shows_every_cell_three_times(tmp_path: Path) -> None:
     chart, data = FIGURES["table1"](context())
     assert data.height == 3 * 20 and data["cell"].n_unique() == 8
-    labels = texts(chart, tmp_path)
-    for text in (
-        "0.047 (0.006)",
-        "0.094 (0.012)",
-        "0.141 (0.018)",
-        "24.06 (1.17)",
-        "48.13 (2.33)",
-        "k=3, D=8, 3 layers",
-    ):
-        assert text in labels, text
+    labels, told = texts(chart, tmp_path), chart.to_dict()["description"]
+    for text in ("0.047 (0.006)", "0.094 (0.012)", "0.141 (0.018)", "24.06 (1.17)", "48.13 (2.33)"):
+        assert text in told, text
+    assert "k=3, D=8, 3 layers" in labels
     assert labels.index("layer 1") < labels.index("layer 2") < labels.index("layer 3")
-    assert any(
-        "Models per row: 3 trained on complete strings and 3 trained on prefixes (16 of all rows excluded)" in t
-        for t in labels
-    )
-    assert "k=2, D=4, 2 layers: layer 1 0.094 (0.012), layer 2 15.44 (1.82)" in chart.to_dict()["description"]
+    said = " ".join(labels)
+    assert "layer 3 47 to 51 (published 24 to 26)" in said
+    assert "Models per row: 3 trained on complete strings and 3 trained on prefixes (16 of all rows excluded)" in said
+    assert "ours, on prefixes, k=2, D=4, 2 layers, layer 2: 15.44 (1.82)" in told
 
 
 def test_no_value_of_table_1_is_beyond_its_axis() -> None:
     faint = table_1().with_columns(mean=pl.col("mean") / 500, ci_lo=pl.lit(1e-9))
     chart, data = FIGURES["table1"](context(variation_table1=faint))
-    points = next(layer for layer in chart.to_dict()["hconcat"][1]["layer"] if layer["mark"]["type"] == "point")
-    low, high = points["encoding"]["x"]["scale"]["domain"]
-    assert low < data["value"].min() < data["value"].max() < high
-    assert low > 1e-6  # the end of an interval near 0 leaves room for the rest
+    for panel in chart.to_dict()["hconcat"]:
+        points = next(layer for layer in panel["layer"] if layer["mark"]["type"] == "point")
+        low, high = points["encoding"]["x"]["scale"]["domain"]
+        own = data.filter(layer=panel["title"]["text"])["value"]
+        assert low <= own.min() < own.max() <= high
+        assert low > 1e-7  # the end of an interval near 0 leaves room for the rest
     assert "0.0002 (0.0120)" in data["text"].to_list()
 
 
@@ -736,9 +748,9 @@ def test_stack_scores_are_those_of_the_last_layer(tmp_path: Path) -> None:
     assert set(data["layer"]) == {2} and data.height == 2 * len(shown)
     assert COMPLETE_ARMS["standard"] not in set(data["model"])
     labels = texts(chart, tmp_path)
-    assert {"standard (M1)", "k=2, D=4, 3 layers (M8)", "stack-like from 0.9", "uniform attention", "one model"} <= set(
-        labels
-    )
+    assert {"standard (M1)", "k=2, D=4, 3 layers (M8)"} <= set(labels)
+    learned = 2 * len(shown) - 1  # one model of M2 did not
+    assert f"0 of {learned} models that learned look at the top of the stack" in " ".join(labels)
     assert "standard (M1) 0.24, position code (M2) 0.24" in chart.to_dict()["description"]
 
 
@@ -767,6 +779,7 @@ def test_broken_solvers_show_every_point_once(tmp_path: Path) -> None:
     texts(chart, tmp_path)
     svg = marks(tmp_path)
     assert svg.count('aria-roledescription="line mark"') == 5
+    assert "right at length 450: 1.000 with δ = 0, 0.990 with δ = 0.02" in chart.to_dict()["description"]
 
 
 def test_pruning_error_shows_every_parent_and_the_measured_slopes(tmp_path: Path) -> None:
@@ -779,9 +792,10 @@ def test_pruning_error_shows_every_parent_and_the_measured_slopes(tmp_path: Path
     center = 8 * 10 ** (-0.3 * 12)
     assert ends["low"] == pytest.approx(center * 10 ** (0.14 * 4))
     assert ends["high"] == pytest.approx(center * 10 ** (0.16 * 4))
-    labels = texts(chart, tmp_path)
-    assert "L = 1: −0.300 [−0.320, −0.280]; L = 2: −0.150 [−0.160, −0.140]" in labels
-    assert any(text.startswith("2 random parents of 4L layers") for text in labels)
+    said = " ".join(texts(chart, tmp_path))
+    assert "L = 1: −0.300 [−0.320, −0.280]; L = 2: −0.150 [−0.160, −0.140]" in said
+    assert "multiplies the error by 0.50 (L = 1), by 0.71 (L = 2)" in said
+    assert "Points: 2 random parents of 4L layers" in said
     svg = marks(tmp_path)
     assert svg.count('aria-roledescription="point"') == 12
 
@@ -795,9 +809,10 @@ def test_pruning_maps_stand_side_by_side(tmp_path: Path) -> None:
         for network, layer in ((TARGET, 1), (PARENT, 2), (PRUNED, 2), (TARGET, 2), (PARENT, 4), (PRUNED, 4))
     ]
     assert [text for text in labels if text in panels] == panels
-    for text in ("bracket accuracy 0.991", "bracket accuracy 0.495", "Pruned: 19,778 of these"):
-        assert any(text in label for label in labels), text
-    assert "target 0.991, parent 0.495, pruned 0.991" in chart.to_dict()["description"]
+    said = " ".join(labels)
+    for text in ("bracket accuracy 0.991", "bracket accuracy 0.495", "pruned to 19,778 of its weights"):
+        assert text in said, text
+    assert "accuracy 0.991, before 0.495, its target 0.991" in said
 
 
 def chosen(data: pl.DataFrame) -> list[tuple[Any, ...]]:
@@ -811,11 +826,11 @@ def test_maps_of_models_that_copy_are_chosen_by_rule(tmp_path: Path) -> None:
     labels = texts(chart, tmp_path)
     assert {
         "(a) layer 2",
-        "largest lift: ] 1.00",
-        "accuracy 0.875",
-        "ablated: 0.0 points",
+        "lift 1.00 on ( to 1.00 on ]",
+        "accuracy 0.875, ablated 0.875",
         "can be read, and misleads",
     } <= set(labels)
+    assert "2 of 3 maps can be read, 2 of them misleading" in " ".join(labels)
     worse = ablation().with_columns(
         acc_after=pl.when(run=COPY_DEEP, replica=2).then(0.5).otherwise("acc_after"),
         misleading=pl.col("misleading") & (pl.col("layer") != 4),  # now one map of each, and 2 pays for ablation
@@ -830,18 +845,16 @@ def test_maps_of_models_that_copy_are_chosen_by_rule(tmp_path: Path) -> None:
     labels = texts(chart, tmp_path)
     assert "(a) layer 3, head 1: 90% on opening brackets" in labels
     assert "(b) layer 4, head 2: 50% on the current position" in labels
-    assert {"largest lift: [ 3.00", "smallest lift: ) 0.00", "ablated: −25.0 points", "can be read"} <= set(labels)
+    assert {"lift 0.00 on ) to 3.00 on [", "accuracy 0.875, ablated 0.625", "can be read"} <= set(labels)
 
 
 def test_importance_stands_against_the_stack_score(tmp_path: Path) -> None:
     chart, data = FIGURES["head_importance"](context())
     assert data.height == 2 * 16 and data["points"].max() == pytest.approx(6.0)
     labels = texts(chart, tmp_path)
-    assert {
-        "Spearman 0.25 (−0.50 to 0.50), n = 10",
-        "Spearman −0.38 (−0.50 to 0.50), n = 10",
-        "trained further without it",
-    } <= set(labels)
+    assert {"Spearman 0.25 (−0.50 to 0.50)", "Spearman −0.38 (−0.50 to 0.50)", "trained further without it"} <= set(
+        labels
+    )
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -21,7 +21,7 @@ from schemas.claims import NOT_RUN, TOO_FEW
 
 Smoke = Callable[[str], Workspace]
 # Studies whose figures are drawn with `kit.plots`.
-ON_THE_KIT = ["automata", "distillation", "flipflop", "nce", "parallel", "topic", "verifier"]
+ON_THE_KIT = [*("automata", "distillation", "dyck", "flipflop", "nce"), *("parallel", "selfsup", "topic", "verifier")]
 
 
 @pytest.mark.parametrize("study", STUDIES)

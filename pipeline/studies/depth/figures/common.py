@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from pipeline.kit import charts, plots
@@ -35,6 +34,7 @@ JUDGED_SPLIT = pl.col("split") == pl.col("task").replace_strict(JUDGED)
 ACCURACY, LOSS = "accuracy", "loss"  # columns of curves
 LEARNED = 0.99  # median accuracy of a shape that learns its task
 HIGHEST = 1.3  # loss that is drawn, in that of a guess: the first steps can be far above
+NO_RUN = "no run of this figure was trained"
 BANDS = [
     "Strong lines: medians over models at the rate with the lowest training loss; faint lines: one model each",
     "Grey: chance among all answers (dashed), among those of the context (dotted)",
@@ -60,14 +60,6 @@ def shape_name(metadata: dict[str, Any]) -> str:
 def kinds(labels: dict[str, int], columns: int = 4) -> Kinds:
     """Return the looks of labels: each comes with the number whose look in `DEPTHS` it takes."""
     return Kinds("label", {name: Look(*DEPTHS[number]) for name, number in labels.items()}, columns=columns)
-
-
-def shared(chart: Any, title: alt.TitleParams, description: str) -> alt.TopLevelMixin:
-    """Return ``chart`` with one legend for all panels."""
-    named: alt.TopLevelMixin = chart.resolve_scale(color="shared", strokeDash="shared").properties(
-        title=title, description=description
-    )
-    return named
 
 
 def models(curves: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:

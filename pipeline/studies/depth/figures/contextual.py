@@ -5,22 +5,22 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import plots
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.depth.figures import common
 from pipeline.studies.depth.names import CONTEXTUAL
 
 
+@plots.drawn("Heads, layers and examples on contextual generalization (Figure 7)")
 def fig7(context: Results) -> Figure:
     """Figure 7: heads, layers and examples on contextual generalization."""
-    name = "Heads, layers and examples on contextual generalization (Figure 7)"
     curves, summary = context.table("curves"), context.table("summary")
     mask = (pl.col("experiment") == "exp-3") | pl.col("run").is_in([CONTEXTUAL[3], CONTEXTUAL[4]])
     shapes = curves.filter(mask).select("run", "k", "heads", "layers").unique().sort("k", "layers", "heads")
-    if not shapes.height:
-        return charts.empty(name, "no run of this figure was trained")
-    kinds = shapes.select("layers", "heads").unique().sort("layers", "heads")["heads"].to_list()
+    kinds = (
+        plots.some(shapes, common.NO_RUN).select("layers", "heads").unique().sort("layers", "heads")["heads"].to_list()
+    )
     labels = {f"[{heads}]": i + 1 for i, heads in enumerate(kinds)}
     parts, panels, words = [], [], []
     for (k,), part in shapes.group_by("k", maintain_order=True):
@@ -33,6 +33,15 @@ def fig7(context: Results) -> Figure:
         )
         panels.append(common.pair(curves, names, labels, common.chances(rows)).properties(title=title))
         words.append(f"k = {k}: {common.ends(parts[-1], labels)}")
-    description = f"Accuracy and loss on contextual generalization by heads of each layer. {'. '.join(words)}."
-    title = alt.TitleParams(name, subtitle=[*common.BANDS, "[1, 1, 2]: heads of the first, second and third layer"])
-    return common.shared(alt.vconcat(*panels, spacing=24), title, description), pl.concat(parts)
+    last = pl.concat(parts).filter(pl.col("step") == pl.col("step").max().over("run"))
+    best = last.sort(common.ACCURACY, descending=True).unique("k", keep="first", maintain_order=True).sort("k")
+    return plots.figure(
+        plots.grid(panels, 1),
+        pl.concat(parts),
+        "Contextual generalization ends, at best, at "
+        + plots.tell(best, "{accuracy:.2f} with heads {label} and {k} examples", ", at ")
+        + " (Figure 7)",
+        *common.BANDS,
+        "[1, 1, 2]: heads of the first, second and third layer",
+        told=f"Accuracy and loss by heads of each layer. {'. '.join(words)}.",
+    )

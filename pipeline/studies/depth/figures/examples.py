@@ -7,8 +7,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
-from pipeline.kit.charts import Figure, empty
+from pipeline.kit import charts, plots
+from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.depth.figures.common import TASKS
 
@@ -17,21 +17,24 @@ WIDEST = 25  # tiles in a line, so that a figure is at most 660 pixels wide
 SIGN, ANSWER, TOKEN = "response sign", "answer", "question token"
 
 
+@plots.drawn("Examples of the tasks (Table 1, Figure 1)")
 def fig1(context: Results) -> Figure:
     """Sequences of every task as tiles, with the label and why it is the label."""
-    name = "Examples of the tasks (Table 1, Figure 1)"
     table = context.table("examples").sort(pl.col("task").replace_strict({t: i for i, t in enumerate(TASKS)}), "number")
-    if not table.height:
-        return empty(name, "no dataset was made")
+    plots.some(table, "no dataset was made")
     panels, parts, words = [], [], []
     for (task,), rows in table.group_by("task", maintain_order=True):
         frame = _tiles(rows)
         parts.append(frame.with_columns(pl.lit(task).alias("task")))
         panels.append(_panel(frame, rows, TASKS[str(task)]))
         words += [f"{TASKS[str(task)]}: {row['text']} gives {row['answer']}" for row in rows.iter_rows(named=True)]
-    title = alt.TitleParams(name, subtitle="Letters: question tokens; =: response sign; digits: answers; → label")
-    figure = alt.vconcat(*panels, spacing=8).resolve_scale(color="shared")
-    return figure.properties(title=title, description=f"{name}. {'; '.join(words)}."), pl.concat(parts)
+    return plots.figure(
+        plots.grid(panels, 1),
+        pl.concat(parts),
+        f"Examples of the {len(panels)} tasks (Table 1, Figure 1)",
+        "Letters: question tokens; =: response sign; digits: answers; → label",
+        told=f"{'; '.join(words)}.",
+    )
 
 
 def _tiles(rows: pl.DataFrame) -> pl.DataFrame:

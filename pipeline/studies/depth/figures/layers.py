@@ -47,6 +47,7 @@ LOOKS = {
 }
 
 
+@plots.drawn("Accuracy and loss by depth (Figure 2)")
 def fig2(context: Results) -> Figure:
     """Figure 2: accuracy and loss by depth on the four tasks."""
     curves, summary = context.table("curves"), context.table("summary")
@@ -69,21 +70,23 @@ def fig2(context: Results) -> Figure:
         words.append(f"{common.TASKS[task]}: {common.ends(parts[-1], labels)}")
         enough.append(f"{common.TASKS[task]} {common.fewest(frame, labels)}")
     if not parts:
-        return charts.empty("Accuracy and loss by depth (Figure 2)", "no run of this figure was trained")
-    found = f"Fewest layers that end at {common.LEARNED:g}: {', '.join(enough)} (Figure 2)"
-    title = alt.TitleParams(plots.broken(found, plots.WIDE, 15, bold=True), subtitle=common.BANDS)
-    description = f"Accuracy and loss against steps of training, by number of layers. {'. '.join(words)}."
-    return common.shared(alt.vconcat(*rows, spacing=24), title, description), pl.concat(parts)
+        raise plots.NothingError(common.NO_RUN)
+    return plots.figure(
+        plots.grid(rows, 1),
+        pl.concat(parts),
+        f"Fewest layers that end at {common.LEARNED:g}: {', '.join(enough)} (Figure 2)",
+        *common.BANDS,
+        told=f"Accuracy and loss against steps of training, by number of layers. {'. '.join(words)}.",
+    )
 
 
+@plots.drawn("Final accuracy by depth")
 def final_accuracy(context: Results) -> Figure:
     """Final accuracy by task and depth, with intervals and both levels of chance (claims 1 to 4)."""
-    name = "Final accuracy by depth"
     other = pl.col("split").is_in(list(OTHERS))
     shown = pl.col("experiment").is_in(["exp-1", "control", "ablation"])
     table = context.table("accuracy").filter(common.JUDGED_SPLIT | other, pl.col("n") > 0, shown)
-    if not table.height:
-        return charts.empty(name, "no run was trained")
+    plots.some(table, "no run was trained")
     among = (
         pl.when(other).then(pl.col("split").replace(OTHERS)).when(pl.col("among") == "context").then(pl.lit(CONTEXT))
     )
@@ -113,23 +116,20 @@ def final_accuracy(context: Results) -> Figure:
         row.alias("row"),
     ).sort("task", "layers", "row", "among", "run")
     data = data.unique(("task", "row", "among"), keep="first", maintain_order=True)
-    title = alt.TitleParams(
-        name,
-        subtitle=[
-            "On what training never showed; memorization on its training data. Grey ticks: chance",
-            f"Medians over {plots.count(data['n'], 'model')}; bars: {data['confidence'][0]:.0%} intervals, "
-            "where there are models enough",
-        ],
-    )
-    summary = "; ".join(
-        f"{row['task']}, {row['row']}, {row['among']}: {charts.number(row['value'])} "
-        f"(chance {charts.number(row['chance'])})"
-        for row in data.iter_rows(named=True)
-    )
+    best = data.filter(among=OUTPUTS).group_by("task", "layers").agg(pl.max("value")).sort("task", "layers")
+    found = [f"{task} {plots.tell(rows, '{value:.2f}', ', ')}" for task, rows in plots.split(best, "task")]
     # Not facets of one chart: each task has rows of its own, and Vega-Lite warns of scales that differ so.
     panels = [_by_depth(data.filter(task=task), task) for task in common.TASKS.values() if task in data["task"]]
-    chart = plots.grid(panels, 1)
-    return chart.properties(title=title, description=f"{name}. {summary}."), data
+    return plots.figure(
+        plots.grid(panels, 1),
+        data,
+        f"Final accuracy, the best run of each number of layers, the fewest first: {'; '.join(found)}",
+        "On what training never showed; memorization on its training data. Grey ticks: chance",
+        f"Medians over {plots.count(data['n'], 'model')}; bars: "
+        + f"{data['confidence'][0]:.0%} intervals".replace("%", " %")
+        + ", where there are models enough",
+        told=plots.tell(data, "{task}, {row}, {among}: {value:.2f} (chance {chance:.2f})") + ".",
+    )
 
 
 def _by_depth(data: pl.DataFrame, task: str) -> plots.Panel:
@@ -143,31 +143,34 @@ def _by_depth(data: pl.DataFrame, task: str) -> plots.Panel:
     return plots.panel([ticks, *marks], task, 400, alt.Step(34, **{"for": "position"}))
 
 
+@plots.drawn("Training loss by learning rate")
 def learning_rates(context: Results) -> Figure:
     """Training loss against the learning rate, by task and depth."""
-    name = "Training loss by learning rate"
     table = context.table("learning_rates").filter(experiment="exp-1")
-    if not table.height:
-        return charts.empty(name, "no run was trained")
-    data = table.select(
-        pl.col("task").replace_strict(common.TASKS),
-        *("run", "k", "l", "sequences", "layers", "lr", "n", "n_diverged", "training_loss", "chosen"),
-        pl.col("layers").map_elements(common.layers, return_dtype=pl.String).alias("depth"),
-    ).sort("task", "run", "lr")
+    data = (
+        plots.some(table, "no run was trained")
+        .select(
+            pl.col("task").replace_strict(common.TASKS),
+            *("run", "k", "l", "sequences", "layers", "lr", "n", "n_diverged", "training_loss", "chosen"),
+            pl.col("layers").map_elements(common.layers, return_dtype=pl.String).alias("depth"),
+        )
+        .sort("task", "run", "lr")
+    )
     panels = _by_task(_by_rate(data))
     lost = int(data["n_diverged"].sum())
-    title = alt.TitleParams(
-        name,
-        subtitle=[
-            "Median over models at the end of training; rings: the chosen rate, by the same rule at every depth",
-            f"{lost} models diverged; a rate at which half of them did has no mark" if lost else "No model diverged",
-        ],
+    chosen = data.filter("chosen")
+    tried = data.group_by("run", "sequences").agg(low=pl.min("lr"), high=pl.max("lr"), rates=pl.n_unique("lr"))
+    edges = chosen.join(tried, on=["run", "sequences"]).filter(
+        ((pl.col("lr") == pl.col("low")) | (pl.col("lr") == pl.col("high"))) & (pl.col("rates") > 1)
     )
-    summary = "; ".join(
-        f"{row['task']}, {row['depth']}: {row['lr']:g} (loss {charts.number(row['training_loss'])})"
-        for row in data.filter("chosen").iter_rows(named=True)
+    return plots.figure(
+        panels,
+        data,
+        f"Chosen learning rates at an end of those that were tried: {edges.height} of {chosen.height}",
+        "Median over models at the end of training; rings: the chosen rate, by the same rule at every depth",
+        f"{lost} models diverged; a rate at which half of them did has no mark" if lost else "No model diverged",
+        told=f"Chosen: {plots.tell(chosen, '{task}, {depth}: {lr:g} (loss {training_loss:.2f})')}.",
     )
-    return panels.properties(title=title, description=f"{name}. Chosen: {summary}."), data
 
 
 def _by_rate(data: pl.DataFrame) -> Any:
@@ -204,27 +207,35 @@ def _by_task(chart: Any) -> Any:
     return chart.facet(field, columns=2).resolve_scale(y="independent", yOffset="independent")
 
 
+@plots.drawn("Contextual generalization under other settings")
 def contextual_settings(context: Results) -> Figure:
     """Contextual generalization from small classifier weights (ours) and from the published start, with
     several heads in the last of two layers and, where that is trained, with Adam. Strong lines are medians, faint ones
     one model each."""
-    name = "Contextual generalization under other settings"
     curves, summary = context.table("curves"), context.table("summary")
     here = (pl.col("experiment") == "ablation") | pl.col("run").is_in([CONTEXTUAL[2], CONTEXTUAL[3]])
     known = context.table("runs").filter(here, task="ic_tm").sort("experiment", "optimizer", "run")
     runs = {row["run"]: _setting(row) for row in known.iter_rows(named=True)}
     data = common.medians(curves, runs)
     if known.filter(experiment="ablation").height == 0 or not data.height:
-        return charts.empty(name, "no run of this figure was trained")
+        raise plots.NothingError(common.NO_RUN)
     # The two at the setting of Figure 2 look as they do there.
     looks = {CONTEXTUAL[2]: 2, CONTEXTUAL[3]: 3}
     others = (number for number in common.DEPTHS if number not in looks.values())
     labels = {label: looks[run] if run in looks else next(others) for run, label in reversed(runs.items())}
     rows = summary.filter(pl.col("run").is_in(list(runs)))
     note = "classifier: upper end of its initial weights, 1 as published; [ ]: heads of each layer, if not 1"
-    title = alt.TitleParams(name, subtitle=[*common.BANDS, note, *common.sizes(summary, list(runs))])
-    description = f"{name}: accuracy and loss against steps. {common.ends(data, labels)}."
-    return common.shared(common.pair(curves, runs, labels, common.chances(rows)), title, description), data
+    last = data.filter(pl.col("step") == pl.col("step").max().over("run")).sort(common.ACCURACY)
+    return plots.figure(
+        common.pair(curves, runs, labels, common.chances(rows)),
+        data,
+        "Contextual generalization under other settings ends between "
+        + plots.tell(last[[0, -1]], "{accuracy:.2f} ({label})", " and "),
+        *common.BANDS,
+        note,
+        *common.sizes(summary, list(runs)),
+        told=f"Accuracy and loss against steps. {common.ends(data, labels)}.",
+    )
 
 
 def _setting(row: dict[str, Any]) -> str:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
-from pipeline.kit.charts import Figure, number
-from pipeline.studies.dyck.figures.common import PROBE_TEXT, maps, where_measured
+from pipeline.kit import charts, plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis, Kinds, Look
+from pipeline.studies.dyck.figures.common import ENDS, NO_MODEL, PROBE_TEXT, VARIATION, between, maps, numbers
 from pipeline.studies.dyck.names import (
     LINEAR,
     MINIMAL,
@@ -41,14 +42,31 @@ FIGURE_2 = [
 MODEL_LABELS = {STANDARD: "standard (M1)", LINEAR: "linear position code (M2)", MINIMAL: "minimal first layer (M4)"}
 RANDOM = "random causal maps"
 OURS, CLOSED_FORM, PUBLISHED = "this reproduction", "closed form", "published"
-ABOVE = -18  # pixels: published values stand above the bar they belong to
 # Groups of theory checks: what was published of random maps of the probe's size, and their closed form.
 PUBLISHED_RANDOM, MEAN_RANDOM = "published, N = 16", "mean, N = 16"
 SOLVERS = "exact solvers"
 EXACT, TRAINED = "exact by construction", "trained"
+SOURCES = Kinds(
+    "source",
+    {
+        OURS: Look(charts.BLUE),
+        CLOSED_FORM: Look(charts.GREY, shape="square"),
+        PUBLISHED: Look(charts.VERMILLION, shape="diamond"),
+    },
+)
+KINDS = Kinds(
+    "kind",
+    {
+        EXACT: Look(charts.GREEN, shape="triangle-up"),
+        TRAINED: Look(charts.BLUE),
+        RANDOM: Look(charts.GREY, shape="square"),
+    },
+)
+DISTANCE = Axis("value", f"{VARIATION}, mean ‖A − B‖² over pairs of models", zero=True, pad=12)
 DEVIATIONS = 1.96  # standard deviations on either side that 95 % of averages lie within
 
 
+@plots.drawn("Attention of standard models")
 def fig1(context: Results) -> Figure:
     """Figure 1: last-layer maps of four standard models on D4, boxes at the last unmatched open bracket."""
     (first, _, _), (second, _, _) = FIGURE_1[2:]
@@ -58,14 +76,16 @@ def fig1(context: Results) -> Figure:
     ]
     alike = starts[0] and starts[0] == starts[1]
     note = "(c) and (d) start from the same weights and see the same batches." if alike else ""
-    return maps(context, FIGURE_1, "Attention of standard models, second layer", note=note)
+    return maps(context, FIGURE_1, "Standard models, second layer", note=note)
 
 
+@plots.drawn("Attention of models with a minimal first layer")
 def fig2(context: Results) -> Figure:
     """Figure 2: maps of models with a minimal first layer on D4."""
-    return maps(context, FIGURE_2, "Attention of models with a minimal first layer")
+    return maps(context, FIGURE_2, "Models with a minimal first layer")
 
 
+@plots.drawn("How much attention varies between initialisations")
 def variation(context: Results) -> Figure:
     """Variation of last-layer attention on D4, both start conventions, beside the published values.
 
@@ -74,61 +94,49 @@ def variation(context: Results) -> Figure:
     table = context.table("variation").filter(
         pl.col("last_layer"), pl.col("run").is_in(list(MODEL_LABELS)), probe_split=PROBE, seq_id=0, head=0, causal=True
     )
+    table = plots.some(table.drop_nulls("variation_mean"), NO_MODEL)
     random = context.theory().filter(group=PUBLISHED_RANDOM)["bound"].to_list()
     data = _variation_data(table, random[0] if random else None)
-    order = [*MODEL_LABELS.values(), RANDOM]
-    x = alt.X("value:Q", title="attention variation, mean ‖A − B‖² over pairs of models")
-    y = alt.Y("model:N", sort=order, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=200))
-    colour = alt.Color(
-        "source:N",
-        title=None,
-        scale=alt.Scale(domain=[OURS, CLOSED_FORM], range=[charts.SKY, charts.GREY]),
-        legend=alt.Legend(orient="bottom"),
+    y = Axis("model", None, "N", order=[*MODEL_LABELS.values(), RANDOM])
+    x = DISTANCE.but(domain=[0, plots.most(data["label_at"])])
+    panels = []
+    for name, rows in plots.split(data, "panel"):
+        marks = plots.points(rows, x, y, SOURCES, ends=ENDS, apart="source", size=65)
+        beside = numbers(rows, x, y, yOffset=marks[-1].encoding.yOffset)
+        panels.append(plots.panel([*marks, *beside], name, 400, 240))
+    omitted = data.filter(panel=data["panel"][0]).filter(pl.col("source") != PUBLISHED)
+    models = table.filter(~pl.col("start_included")).with_columns(
+        model=pl.col("run").replace_strict(MODEL_LABELS),
+        without=pl.when(pl.col("n_excluded") > 0)
+        .then(pl.format(", without {}", "excluded_reason"))
+        .otherwise(pl.lit("")),
     )
-    diamond = alt.Shape(
-        "source:N",
-        title=None,
-        scale=alt.Scale(domain=[PUBLISHED], range=["diamond"]),
-        legend=alt.Legend(orient="bottom", symbolFillColor=charts.VERMILLION, symbolStrokeWidth=0),
+    return plots.figure(
+        plots.grid(panels, 1),
+        data,
+        "Attention varies between initialisations: " + plots.tell(omitted, "{model} {value:.2f}", ", "),
+        f"Last layer on {PROBE_TEXT}; the title’s are without start token. Models: "
+        + plots.tell(models, "{model} {n_models}{without}", ", "),
+        plots.spread(table.rename({"ci_lo": "lo"}), "Bars"),
+        told="The mean squared distance between maps of two models from different initialisations. "
+        + plots.tell(data, "{panel}, {source}, {model}: {value:.2f}")
+        + ".",
     )
-    base = alt.Chart(data).encode(y=y)
-    bars = base.transform_filter(alt.datum.source != PUBLISHED)
-    ours = base.transform_filter(alt.datum.source == OURS)
-    published = base.transform_filter(alt.datum.source == PUBLISHED).encode(x=x)
-    number = alt.Text("value:Q", format=".2f")
-    layers = alt.layer(
-        bars.mark_bar(height=20).encode(x=x, color=colour, tooltip=["model:N", "value:Q", "n:Q", "interval:N"]),
-        *where_measured(
-            data,
-            ours.mark_rule(strokeWidth=1.5).encode(x="lo:Q", x2="hi:Q"),
-            *(ours.mark_tick(size=9, thickness=1.5, color="black").encode(x=f"{end}:Q") for end in ("lo", "hi")),
-        ),
-        bars.mark_text(align="left", dx=6).encode(x="label_at:Q", text=number),
-        published.mark_point(filled=True, opacity=1, size=80, yOffset=ABOVE, color=charts.VERMILLION).encode(
-            shape=diamond
-        ),
-        published.mark_text(align="left", dx=8, yOffset=ABOVE, color=charts.VERMILLION).encode(text=number),
-    )
-    header = alt.Header(labelFontWeight="bold", labelAnchor="start")
-    panels = layers.properties(width=400, height=alt.Step(50)).facet(
-        alt.Facet("panel:N", title=None, sort="descending", header=header), columns=1
-    )
-    return panels.properties(title=_variation_title(table), description=_variation_words(data)), data
 
 
 def _variation_data(table: pl.DataFrame, published_random: float | None) -> pl.DataFrame:
-    """Return one row per panel, model and source (ours, closed form, published)."""
+    """Return one row per panel, model and source (ours, closed form, published); the panel without start first."""
     rows: list[dict[str, Any]] = []
     for row in table.sort("run", "start_included").iter_rows(named=True):
         labels = {"panel": _panel(row), "model": MODEL_LABELS[row["run"]]}
-        numbers = {
+        measured = {
             "value": row["variation_mean"],
             "lo": row["ci_lo"],
             "hi": row["ci_hi"],
             "n": row["n_models"],
             "interval": row["interval"],
         }
-        rows.append(labels | numbers | {"source": OURS})
+        rows.append(labels | measured | {"source": OURS})
         rows.append(labels | {"value": PUBLISHED_VARIATION[row["run"]], "source": PUBLISHED})
     for panel, baseline in {_panel(row): row["random_baseline"] for row in table.iter_rows(named=True)}.items():
         rows.append({"panel": panel, "model": RANDOM, "value": baseline, "source": CLOSED_FORM})
@@ -137,18 +145,9 @@ def _variation_data(table: pl.DataFrame, published_random: float | None) -> pl.D
     schema: dict[str, Any] = dict.fromkeys(("panel", "model", "source", "interval"), pl.String)
     schema |= dict.fromkeys(("value", "lo", "hi"), pl.Float64)
     frame = pl.DataFrame(rows, schema=schema | {"n": pl.Int32})
-    return frame.with_columns(label_at=pl.coalesce("hi", "value")).sort("panel", "model", "source")
-
-
-def _variation_words(data: pl.DataFrame) -> str:
-    """Describe the figure in words, for those who cannot see it."""
-    summaries = [
-        f"{panel[0]}: " + ", ".join(f"{row['model']} {number(row['value'])}" for row in rows.iter_rows(named=True))
-        for panel, rows in data.filter(pl.col("source") != PUBLISHED).group_by("panel", maintain_order=True)
-    ]
-    return (
-        "Attention variation, the mean squared distance between the last-layer maps of two models trained "
-        f"from different initialisations. {'; '.join(summaries)}."
+    order = pl.col("model").replace_strict({name: i for i, name in enumerate([*MODEL_LABELS.values(), RANDOM])})
+    return frame.with_columns(label_at=pl.coalesce("hi", "value")).sort(
+        "panel", order, "source", descending=[True, False, True]
     )
 
 
@@ -157,71 +156,55 @@ def _panel(row: dict[str, Any]) -> str:
     return f"start token {'included' if row['start_included'] else 'omitted'} ({n} × {n})"
 
 
-def _variation_title(table: pl.DataFrame) -> alt.TitleParams:
-    subtitle = ["Last layer, probe [[[[]]]](((())))"]
-    if table.height:
-        subtitle[0] += f"; whiskers: {table['confidence'][0]:.0%} interval over models (jackknife)"
-    models = {row["run"]: row for row in table.iter_rows(named=True)}
-    for run, label in MODEL_LABELS.items():
-        if run in models:
-            row = models[run]
-            without = f", without {row['excluded_reason']}" if row["n_excluded"] else ""
-            subtitle.append(f"{label}: {row['n_models']} models{without}")
-    return alt.TitleParams("How much attention maps vary between initialisations", subtitle=subtitle)
-
-
+@plots.drawn("How much attention varies among models that are never wrong")
 def exact_solvers(context: Results) -> Figure:
     """Attention of solvers that are exact by construction (ours), beside trained models and random maps."""
-    rows: list[dict[str, Any]] = []
-    for row in context.theory().filter(group=SOLVERS).sort("x").iter_rows(named=True):
-        rows.append({"what": f"exact, σ = {row['x']:g}", "value": row["measured"], "kind": EXACT})
+    exact = context.theory().filter(group=SOLVERS).sort("x")
+    exact = exact.select(what=pl.format("exact, σ = {}", _short(pl.col("x"))), value="measured", kind=pl.lit(EXACT))
     table = context.table("variation").filter(
-        pl.col("last_layer"), probe_split=PROBE, seq_id=0, head=0, causal=True, start_included=False
+        pl.col("last_layer"), pl.col("run").is_in(list(MODEL_LABELS)), probe_split=PROBE, seq_id=0, head=0, causal=True
     )
-    for run, label in MODEL_LABELS.items():
-        for row in table.filter(pl.col("variation_mean").is_not_null(), run=run).iter_rows(named=True):
-            ends = {"lo": row["ci_lo"], "hi": row["ci_hi"]}
-            rows.append({"what": label, "value": row["variation_mean"], "kind": TRAINED} | ends)
-    for value in context.theory().filter(group=MEAN_RANDOM)["measured"]:
-        rows.append({"what": RANDOM, "value": value, "kind": RANDOM})
-    data = pl.DataFrame(
-        rows, schema={"what": pl.String, "kind": pl.String} | dict.fromkeys(("value", "lo", "hi"), pl.Float64)
-    ).with_columns(label_at=pl.coalesce("hi", "value"))
-    y = alt.Y(
-        "what:N", sort=data["what"].to_list(), title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=200)
+    table = table.filter(~pl.col("start_included")).drop_nulls("variation_mean").rename({"ci_lo": "lo", "ci_hi": "hi"})
+    label = pl.col("run").replace_strict(MODEL_LABELS, return_dtype=pl.Enum(list(MODEL_LABELS.values())))
+    trained = table.select(label.alias("what"), "lo", "hi", value="variation_mean", kind=pl.lit(TRAINED)).sort("what")
+    random = context.theory().filter(group=MEAN_RANDOM)
+    random = random.select(what=pl.lit(RANDOM), value="measured", kind=pl.lit(RANDOM))
+    parts = [exact, trained.cast({"what": pl.String}), random]
+    data = plots.some(pl.concat(parts, how="diagonal"), NO_MODEL).with_columns(label_at=pl.coalesce("hi", "value"))
+    data = data.select("what", "kind", "value", "lo", "hi", "label_at")
+    y = Axis("what", None, "N", order=data["what"].to_list())
+    marks = plots.points(data, DISTANCE, y, KINDS.among(data["kind"]), ends=ENDS, size=75)
+    ends = ", ".join(f"{kind} {between(rows['value'])}" for kind, rows in plots.split(data, "kind"))
+    return plots.figure(
+        [*marks, *numbers(data, DISTANCE, y)],
+        data,
+        f"{VARIATION.capitalize()}: {ends}",
+        "Exact solvers of Theorem 1 predict without an error; their logits have the spread σ, balanced and else "
+        f"random. On {PROBE_TEXT}; trained models without start token, solvers without its row and column",
+        f"Trained: {plots.count(table['n_models'], 'model')} each; {plots.spread(table, 'bars')}"
+        if table.height
+        else "",
+        told=f"Attention variation: {plots.tell(data, '{what} {value:.2f}', ', ')}.",
+        width=400,
+        height=alt.Step(28),
     )
-    x = alt.X("value:Q", title="attention variation, mean ‖A − B‖² over pairs of models")
-    kinds = alt.Scale(domain=[EXACT, TRAINED, RANDOM], range=[charts.GREEN, charts.SKY, charts.GREY])
-    base = alt.Chart(data).encode(x=x, y=y)
-    bars = base.mark_bar(height=18).encode(
-        color=alt.Color("kind:N", title=None, scale=kinds, legend=alt.Legend(orient="bottom"))
-    )
-    intervals = base.mark_rule(strokeWidth=1.5).encode(x="lo:Q", x2="hi:Q")
-    numbers = base.mark_text(align="left", dx=5).encode(x="label_at:Q", text=alt.Text("value:Q", format=".2f"))
-    title = alt.TitleParams(
-        "How much attention may vary among models that are never wrong",
-        subtitle=[
-            "Exact solvers of Theorem 1: logits of spread σ, balanced and else random; every prediction is exact",
-            f"Probe {PROBE_TEXT}; trained models without start token, solvers without its row and column",
-            "For comparison: trained models, with intervals over models (jackknife), and random causal maps",
-        ],
-    )
-    summary = ", ".join(f"{row['what']} {number(row['value'])}" for row in data.iter_rows(named=True))
-    words = f"Attention variation of exact solvers, trained models and random maps: {summary or 'none measured'}."
-    chart = alt.layer(bars, *where_measured(data, intervals), numbers).properties(width=400, height=alt.Step(28))
-    return chart.properties(title=title, description=words), data
 
 
+def _short(number: pl.Expr) -> pl.Expr:
+    return number.cast(pl.String).str.strip_suffix(".0")
+
+
+@plots.drawn("How much random attention maps vary")
 def random_law(context: Results) -> Figure:
     """Mean and 95 % interval of the variation of random causal maps, against the number of maps behind the average,
     beside the published values (evidence for claim 2)."""
     theory = context.theory()
     of_group = {row["group"]: row for row in theory.iter_rows(named=True)}
     # The bound of these rows is the standard deviation of an average.
-    rows = theory.filter(pl.format("mean, {}", "group").is_in(list(of_group)))
-    if not rows.height:
-        return charts.empty("How much random attention maps vary", "no theory check")
-    means = {group: of_group[f"mean, {group}"]["measured"] for group in rows["group"].unique()}
+    rows = plots.some(theory.filter(pl.format("mean, {}", "group").is_in(list(of_group))), "no theory check")
+    groups = rows["group"].unique()
+    means = {group: of_group[f"mean, {group}"]["measured"] for group in groups}
+    printed = {group: of_group[f"published, {group}"]["bound"] for group in groups}
     data = rows.select(
         pl.col("group").alias("panel"),
         pl.col("x").cast(pl.Int32).alias("maps"),
@@ -230,34 +213,27 @@ def random_law(context: Results) -> Figure:
     ).sort("panel", "maps")
     half = DEVIATIONS * pl.col("deviation")
     data = data.with_columns((pl.col("mean") - half).alias("lo"), (pl.col("mean") + half).alias("hi"))
-    panels, intervals = [], []
-    for (panel,), part in data.group_by("panel", maintain_order=True):
-        published = of_group[f"published, {panel}"]["bound"]
-        x = alt.X(
-            "maps:Q",
-            title="maps behind the average (log scale)",
-            scale=alt.Scale(type="log", nice=False),
-            axis=alt.Axis(values=part["maps"].to_list(), grid=False),
+    y, panels = Axis("mean", VARIATION, zero=False), []
+    for name, part in plots.split(data, "panel"):
+        x = plots.listed("maps", "maps behind the average", part, log=True, pad=0)
+        published = plots.rule(
+            y,
+            printed[name],
+            "published",
+            colour=charts.VERMILLION,
+            dash=plots.DASHED,
+            end=True,
+            below=printed[name] < means[name],
         )
-        y = alt.Y("lo:Q", title="attention variation", scale=alt.Scale(zero=False))
-        base = alt.Chart(part).encode(x=x)
-        layers = [
-            base.mark_area(color=charts.GREY, opacity=0.3).encode(y=y, y2="hi:Q"),
-            base.mark_line(color=charts.GREY).encode(y=alt.Y("mean:Q", title="attention variation")),
-            alt.Chart(pl.DataFrame({"at": [published]}))
-            .mark_rule(color=charts.VERMILLION, strokeDash=[5, 3], strokeWidth=1.5)
-            .encode(y=alt.Y("at:Q", title="attention variation")),
-        ]
-        panels.append(alt.layer(*layers).properties(width=240, height=190, title=panel))
-        intervals += [
-            f"{panel}, {row['maps']} maps: {number(row['lo'])} to {number(row['hi'])} (published {number(published)})"
-            for row in part.iter_rows(named=True)
-        ]
-    title = "How much random attention maps vary"
-    subtitle = [
-        "Rows uniform on the simplex of the keys that a query sees; line: closed form, band: 95 % of averages",
-        "Dashed: published; the paper does not say how many maps its averages are over",
-    ]
-    words = f"Interval of the variation of random causal maps against their number. {'; '.join(intervals)}."
-    figure = alt.hconcat(*panels, spacing=40)
-    return figure.properties(title=alt.TitleParams(title, subtitle=subtitle), description=words), data
+        panels.append(plots.panel([*plots.lines(part, x, y, charts.GREY, band=ENDS), *published], name, 240, 190))
+    told = data.with_columns(published=pl.col("panel").replace_strict(printed, return_dtype=pl.Float64))
+    most = told.filter(pl.col("maps") == pl.col("maps").max().over("panel"))
+    return plots.figure(
+        plots.grid(panels, spacing=40),
+        data,
+        "Of averages over random maps 95 % lie from "
+        + plots.tell(most, "{lo:.2f} to {hi:.2f} for {panel} and {maps} maps (published {published:.2f})", ", from "),
+        "Rows are uniform on the simplex of the keys that a query sees. Line: mean in closed form; band: 95 % of "
+        f"averages over {plots.count(data['maps'], 'draw')}; the paper does not say over how many its own are",
+        told=plots.tell(told, "{panel}, {maps} maps: {lo:.2f} to {hi:.2f} (published {published:.2f})") + ".",
+    )

@@ -2,79 +2,66 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
-from pipeline.kit.charts import Figure, number
+from pipeline.kit import charts, plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.studies.dyck.figures.common import ACCURACIES
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
 
-CONFIDENCE = 0.95  # of the slopes of `theory.pruning`
+NO_CHECK = "no theory check"
 # How groups of theory checks begin: the lines of both panels, and what is drawn for each number of layers.
 PAIRS, LENGTHS, LAYERS = "inserted pairs, ", "length, ", "L = "
+NOISE = [charts.BLACK, charts.BLUE, charts.SKY, charts.GREEN, charts.ORANGE, charts.VERMILLION]  # the least first
 ENDS = {"fitted": "slope", "first": "lower end of the slope", "second": "upper end of the slope"}
-ERROR_TITLE = "largest relative error of the pruned network (log scale)"
 
 
+@plots.drawn("Exact solvers with noise on the logits of closing brackets")
 def broken_solvers(context: Results) -> Figure:
     """What noise on balance does (ours), under inserted pairs and at length."""
-    shape: dict[str, Any] = {"line": pl.String, "x": pl.Float64, "y": pl.Float64, "panel": pl.String}
-    panels, frames = [], []
-    for panel, start, x_title, y_title, y_scale in (
-        (
-            "(a) inserted pairs",
-            PAIRS,
-            "inserted pairs",
-            "distance of two prefixes, h",
-            alt.Scale(type="log", nice=False, padding=8),
-        ),
-        ("(b) length", LENGTHS, "length of the string", ACCURACIES["acc_close"], alt.Scale(zero=False)),
-    ):
-        points = context.theory().filter(pl.col("group").str.starts_with(start))
-        frame = points.select(
-            pl.col("group").str.strip_prefix(start).alias("line"),
-            "x",
-            pl.col("measured").alias("y"),
-            pl.lit(panel).alias("panel"),
+    theory = context.theory()
+    near = theory.filter(pl.col("group").str.starts_with(PAIRS))["measured"]
+    parts = {
+        "(a) inserted pairs": (PAIRS, "inserted pairs", plots.log("y", "distance of two prefixes, h", near)),
+        "(b) length": (LENGTHS, "length of the string", Axis("y", ACCURACIES["acc_close"], zero=False)),
+    }
+    found = {
+        panel: theory.filter(pl.col("group").str.starts_with(start)).select(
+            line=pl.col("group").str.strip_prefix(start), x="x", y="measured", panel=pl.lit(panel)
         )
-        frames.append(pl.DataFrame(frame, schema=shape))
-        steps = frame["x"].unique().sort().to_list()
-        base = alt.Chart(frame).encode(
-            x=alt.X(
-                "x:Q",
-                title=x_title,
-                scale=alt.Scale(type="log", nice=False, padding=8),
-                axis=alt.Axis(values=steps, format="d"),
-            ),
-            y=alt.Y("y:Q", title=y_title, scale=y_scale),
-            color=alt.Color("line:N", title="noise", legend=alt.Legend(orient="bottom")),
-        )
-        both = alt.layer(base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=45, opacity=1))
-        panels.append(both.properties(width=235, height=215, title=alt.TitleParams(panel, fontSize=charts.SIZE)))
-    data = pl.concat(frames)
-    title = alt.TitleParams(
-        "Exact solvers with noise of spread δ on the logits of closing brackets",
-        subtitle="(a) prefixes that differ in the last open bracket; (b) same solvers on random strings",
+        for panel, (start, _, _) in parts.items()
+    }
+    data = plots.some(pl.concat(found.values()), NO_CHECK)
+    size = pl.col("line").str.strip_prefix("delta = ").cast(pl.Float64)
+    levels = data.sort(size)["line"].unique(maintain_order=True)
+    named = {line: line.replace("delta", "δ") for line in levels}
+    by = plots.kinds(dict(zip(named.values(), NOISE, strict=False)), "noise", shapes=True, columns=3)
+    panels = []
+    for panel, (_, title, y) in parts.items():
+        rows = found[panel].with_columns(noise=pl.col("line").replace(named))
+        if rows.height:
+            x = plots.listed("x", f"{title} (log scale)", rows, log=True, pad=8)
+            marks = plots.lines(rows, x, y, by, dots=True)
+            panels.append(plots.panel(marks, panel, 240, 215))
+    ends = data.sort("x").unique(["panel", "line"], keep="last", maintain_order=True).sort("panel", size)
+    last = ends.filter(panel="(b) length").with_columns(noise=pl.col("line").replace(named))
+    return plots.figure(
+        plots.grid(panels, spacing=30),
+        data,
+        f"Exact solvers with noise on closing brackets, right at length {plots.about(plots.most(last['x']))}: "
+        + plots.tell(last, "{y:.3f} with {noise}", ", "),
+        "δ: spread of the noise on the logits. (a) Prefixes that differ in the last open bracket; (b) the same solvers "
+        "on random strings; each panel has the levels that were executed",
+        told=f"Last points: {plots.tell(ends, '{panel}, {line}: {y:.2g}')}.",
     )
-    ends = [
-        f"{row['panel'][:3]} {row['line']} {row['y']:.2g}"
-        for row in data.sort("x")
-        .unique(["panel", "line"], keep="last", maintain_order=True)
-        .sort("panel", "line")
-        .iter_rows(named=True)
-    ]
-    words = (
-        "Without noise, inserted pairs and longer strings change nothing; with it, the distance of two prefixes "
-        f"falls with the number of pairs, and accuracy with length. Last points: {', '.join(ends)}."
-    )
-    return alt.hconcat(*panels, spacing=30).properties(title=title, description=words), data
 
 
+@plots.drawn("A random Transformer, pruned")
 def pruning_error(context: Results) -> Figure:
     """Error of a pruned random parent (ours) against the candidates per weight, to which its width is
     linear."""
@@ -85,60 +72,38 @@ def pruning_error(context: Results) -> Figure:
         pl.col("x").cast(pl.Int32).alias("candidates"),
         pl.col("measured").alias("error"),
     )
-    lines = [_slope_line(part, slopes) for _, part in points.group_by("target", maintain_order=True)]
-    if not lines:
-        title = alt.TitleParams("A random Transformer, pruned", subtitle="no theory check")
-        return alt.Chart(points).mark_point().properties(title=title), points
-    data = pl.concat([points, *lines], how="diagonal")
+    points = plots.some(points, NO_CHECK)
+    fits = pl.concat(_slope_line(part, slopes) for _, part in points.group_by("target", maintain_order=True))
+    data = pl.concat([points, fits], how="diagonal")
     shown = points["target"].unique(maintain_order=True).to_list()
-    colour = alt.Color(
-        "target:N",
-        title="layers of the target",
-        scale=alt.Scale(domain=shown, range=[charts.BLUE, charts.VERMILLION][: len(shown)]),
-        legend=alt.Legend(orient="bottom", symbolOpacity=1),
+    by = plots.kinds(
+        dict(zip(shown, [charts.BLUE, charts.VERMILLION], strict=False)), "target", shapes=True, dashes=False
     )
-    shape = alt.Shape(
-        "target:N",
-        title="layers of the target",
-        scale=alt.Scale(domain=shown, range=["circle", "triangle-up"][: len(shown)]),
+    x = plots.listed("candidates", "candidates per weight and sign, n", points)
+    y = plots.log("error", "largest relative error of the pruned network", pl.concat([points["error"], fits["low"]]))
+    y = y.but(form="~e")
+    told = pl.DataFrame(
+        [{"target": each} | {end: slopes[f"{name}, {each}"] for end, name in ENDS.items()} for each in shown]
     )
-    ticks = sorted(set(points["candidates"]))
-    x = alt.X(
-        "candidates:Q",
-        title="candidates per weight and sign, n",
-        scale=alt.Scale(domain=[ticks[0] - 1, ticks[-1] + 1], nice=False),
-        axis=alt.Axis(values=ticks, grid=False),
-    )
-    y = alt.Y(
-        "error:Q",
-        title=ERROR_TITLE,
-        scale=alt.Scale(type="log"),
-        axis=alt.Axis(format="~e", values=[10.0**power for power in range(-9, 2)]),
-    )
-    base = alt.Chart(data)
-    band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.15)
-    line = base.transform_filter("isValid(datum.low)").mark_line(strokeWidth=1.5)
-    dots = base.transform_filter("isValid(datum.error)").mark_point(filled=True, size=55, opacity=0.75)
-    layers = alt.layer(
-        band.encode(x=x, y=alt.Y("low:Q", title=ERROR_TITLE), y2="high:Q", color=colour),
-        line.encode(x=x, y=alt.Y("fitted:Q", title=ERROR_TITLE), color=colour),
-        dots.encode(x=x, y=y, color=colour, shape=shape),
-    )
-    told = [_slope_told(target, slopes) for target in shown]
-    parents = points.group_by("target", "candidates").len().select(pl.col("len").max()).item()
-    title = alt.TitleParams(
-        "A random Transformer, pruned: each candidate per weight halves the error",
-        subtitle=[
-            f"{parents} random parents of 4L layers for each n, their widths linear in n",
-            f"Slope of log10 of the error, shaded: {CONFIDENCE:.0%} interval; halving is {number(-0.30103, 3)}",
-            "; ".join(told),
+    factors = told.with_columns(factor=10 ** pl.col("fitted"))
+    parents = points.group_by("target", "candidates").len()["len"]
+    slopes_told = plots.tell(told, "{target}: {fitted:.3f} [{first:.3f}, {second:.3f}]")
+    return plots.figure(
+        [
+            *plots.lines(fits, x, y.but(field="fitted"), by.joined(), band=("low", "high"), strokeWidth=1.5),
+            *plots.points(points, x, y, by, opacity=0.75),
         ],
+        data,
+        "A random Transformer, pruned: each further candidate per weight multiplies the error by "
+        + plots.tell(factors, "{factor:.2f} ({target})", ", by "),
+        f"L: layers of the target. Points: {plots.count(parents, 'random parent')} of 4L layers for each n, their "
+        "widths linear in n. Lines: least squares on all points",
+        f"Slope of log10 of the error, with bands of 95 % over all draws of a parent: {slopes_told}; at "
+        f"{charts.number(-0.30103, 3)} it would halve",
+        told=f"Error on a log scale against candidates per weight. Slopes: {slopes_told}.",
+        width=480,
+        height=300,
     )
-    words = (
-        "Approximation error of pruned random Transformers on a log scale against the number of candidates per "
-        f"weight, {', '.join(map(str, ticks))}. Slopes: {'; '.join(told)}."
-    )
-    return layers.properties(width=480, height=320, title=title, description=words), data
 
 
 def _slope_line(points: pl.DataFrame, slopes: dict[str, float]) -> pl.DataFrame:
@@ -156,8 +121,3 @@ def _slope_line(points: pl.DataFrame, slopes: dict[str, float]) -> pl.DataFrame:
         pl.max_horizontal("first", "second").alias("high"),
         pl.lit(target).alias("target"),
     )
-
-
-def _slope_told(target: str, slopes: dict[str, float]) -> str:
-    value, low, high = (number(slopes[f"{end}, {target}"], 3) for end in ENDS.values())
-    return f"{target}: {value} [{low}, {high}]"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
-from pipeline.kit.charts import Figure, number
-from pipeline.studies.dyck.figures.common import map_panel
+from pipeline.kit import plots
+from pipeline.kit.charts import Figure
+from pipeline.studies.dyck.figures.common import NO_MODEL, PROBE_TEXT, map_panel
 from pipeline.studies.dyck.names import (
     ALL_QUERIES,
     BRACKETS,
@@ -28,13 +27,14 @@ from pipeline.studies.dyck.names import (
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
 
-CELL, LARGE_CELL = 10, 15  # pixels of one attention weight
+CELL, LARGE_CELL = 11, 15  # pixels of one attention weight
 OPENING, CLOSING = "opening brackets", "closing brackets"
 ONE_LAYER = {COPY_SHALLOW: "residual stream", COPY_NO_SKIP: "none around the MLP", COPY_STRIPPED: "none at all"}
 HEAD = ["run", "replica", "layer", "head"]
 Chosen = tuple[str, dict[str, Any]]  # what a panel is called, and which head it shows
 
 
+@plots.drawn("Attention of a four-layer model that copies")
 def fig4(context: Results) -> Figure:
     """Figure 4: layers 2 to 4 of the four-layer model with the most maps that can be read and mislead."""
     maps = _uniform(context).filter(run=COPY_DEEP)
@@ -53,9 +53,10 @@ def fig4(context: Results) -> Figure:
     if ranked.height:
         head = {"run": COPY_DEEP, "replica": ranked["replica"][0], "head": 0}
         chosen = [(f"layer {layer}", head | {"layer": layer}) for layer in (2, 3, 4)]
-    return _figure(context, "Attention of a four-layer model that copies", rule, chosen, CELL)
+    return _figure(context, "A four-layer model that copies", rule, chosen, CELL)
 
 
+@plots.drawn("Attention of one-layer models that copy")
 def fig5(context: Results) -> Figure:
     """Figure 5: the one layer of models that copy, with and without ways around attention."""
     lifts = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS))
@@ -65,9 +66,10 @@ def fig5(context: Results) -> Figure:
         ranked = spread.filter(run=run).sort("spread", "replica", descending=[True, False])
         chosen += [(name, row) for row in ranked.select(HEAD).head(1).iter_rows(named=True)]
     rule = "Of each kind of residual link the model whose lifts differ most."
-    return _figure(context, "Attention of one-layer models that copy", rule, chosen, CELL)
+    return _figure(context, "One-layer models that copy", rule, chosen, CELL)
 
 
+@plots.drawn("Two heads of a model that copies")
 def fig6(context: Results) -> Figure:
     """Figure 6: of one model with four layers of four heads, the head with most attention on one kind of bracket
     and the head with most on the current position; their shares stand above the maps."""
@@ -84,50 +86,38 @@ def fig6(context: Results) -> Figure:
         "The head with the largest share of attention on opening or on closing brackets, and the one with the largest "
         "on the current position, of the model where the two shares add up to most."
     )
-    return _figure(context, "Two heads of a model that copies, four layers of four heads", rule, chosen, LARGE_CELL)
+    return _figure(context, "Two heads of a model that copies (four layers of four)", rule, chosen, LARGE_CELL)
 
 
-def _figure(context: Results, title: str, rule: str, chosen: list[Chosen], cell: int) -> Figure:
+def _figure(context: Results, what: str, rule: str, chosen: list[Chosen], cell: int) -> Figure:
     """Draw the maps of the ``chosen`` heads side by side, each with its lifts and what ablation does."""
     table = context.table("copy_maps")
-    panels, frames, words = [], [], []
+    panels, frames, words, found = [], [], [], []
     for letter, (name, head) in zip("abcd", chosen, strict=False):
         weights = table.filter(**head).sort("query", "key")
         if not weights.height:
             continue
         frame = _map_data(weights, f"({letter}) {name}")
         text = "".join(frame.filter(pl.col("query") == pl.col("key"))["query_token"])
-        lines = _subtitle_lines(context, head)
-        shown = alt.TitleParams(frame["panel"][0], subtitle=lines, fontSize=charts.SIZE, offset=6)
-        panels.append(map_panel(frame, [], cell, text).properties(title=shown))
+        ablated = _uniform(context).filter(**head)
+        lines = _lines_above(context, head, ablated)
+        panels.append(map_panel(frame, lines, cell, text))
         frames.append(frame)
+        found.append(ablated)
         words.append(f"{frame['panel'][0]}: {', '.join(lines)}")
-    convention = f"start token, drawn as {START_SIGN}"
-    description = (
-        f"{title}, on [[[[]]]](((()))) with {convention}: weight of every query (row) on every key (column). "
-        f"{rule} {'. '.join(words) or 'No model to show'}."
-    )
     if not frames:
-        return charts.empty(title, "no model to show")
-    subtitle = [
-        *_wrapped(rule),
-        "Lift: attention on a bracket over that of uniform attention, all queries of held-out strings.",
-        "Ablated: change of accuracy with uniform attention in place of this map, nothing trained again.",
-    ]
-    figure = alt.hconcat(*panels, spacing=14).resolve_scale(color="shared")
-    return figure.properties(title=alt.TitleParams(title, subtitle=subtitle), description=description), pl.concat(
-        frames
+        raise plots.NothingError(NO_MODEL)
+    heads = pl.concat(found)
+    read, misread = heads["interpretable"].sum(), heads["misleading"].sum()
+    return plots.figure(
+        plots.grid(panels, len(panels), spacing=16),
+        pl.concat(frames),
+        f"{what}: {read} of {plots.count([heads.height], 'map')} can be read, {misread} of them misleading",
+        f"{rule} Each map is one head, on {PROBE_TEXT}, where {START_SIGN} is the start token",
+        "Lift: attention on a bracket over that of uniform attention, all queries of held-out strings. Ablated: "
+        "accuracy with uniform attention in place of this map, nothing trained again",
+        told=f"Weight of every query (row) on every key (column). {'. '.join(words)}.",
     )
-
-
-def _wrapped(text: str, width: int = 95) -> list[str]:
-    """Return ``text`` in lines of at most ``width`` characters."""
-    lines = [""]
-    for word in text.split():
-        if len(lines[-1]) + len(word) >= width:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines
 
 
 def _map_data(weights: pl.DataFrame, panel: str) -> pl.DataFrame:
@@ -143,15 +133,10 @@ def _map_data(weights: pl.DataFrame, panel: str) -> pl.DataFrame:
     )
 
 
-def _subtitle_lines(context: Results, head: dict[str, Any]) -> list[str]:
-    """Return what stands above a map: its largest and smallest lift, the change of accuracy, and what follows."""
+def _lines_above(context: Results, head: dict[str, Any], ablated: pl.DataFrame) -> list[str]:
+    """Return what stands above a map: its extreme lifts, what ablation does to accuracy, and what follows."""
     lifts = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS), **head).sort("lift", "key_class")
-    extremes = [
-        f"{name} lift: {row['key_class']} {number(row['lift'])}"
-        for name, row in (("largest", lifts.row(-1, named=True)), ("smallest", lifts.row(0, named=True)))
-    ]
-    row = _uniform(context).filter(**head).row(0, named=True)
-    points = 100 * (row["acc_after"] - row["acc_before"])
+    row = ablated.row(0, named=True)
     verdict = (
         "can be read, and misleads"
         if row["misleading"]
@@ -159,7 +144,11 @@ def _subtitle_lines(context: Results, head: dict[str, Any]) -> list[str]:
         if row["interpretable"]
         else "cannot be read"
     )
-    return [*extremes, f"accuracy {row['acc_before']:.3f}", f"ablated: {number(points, 1)} points", verdict]
+    return [
+        f"lift {plots.tell(lifts[[0, -1]], '{lift:.2f} on {key_class}', ' to ')}",
+        plots.tell(ablated, "accuracy {acc_before:.3f}, ablated {acc_after:.3f}"),
+        verdict,
+    ]
 
 
 def _lifts(context: Results) -> pl.DataFrame:

@@ -4,70 +4,56 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts, comparisons
-from pipeline.kit.charts import Figure, number
+from pipeline.kit import charts, comparisons, plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis
 from pipeline.studies.dyck.comparisons import HEAD_RANK, IMPORTANCES
-from pipeline.studies.dyck.figures.common import LEARNED, fill, with_fill
+from pipeline.studies.dyck.figures.common import HOLLOW, NO_MODEL
 from pipeline.studies.dyck.names import HEADS
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
 
-LAYERS = ["layer 1", "layer 2"]
+BY_LAYER = plots.kinds({"layer 1": charts.SKY, "layer 2": charts.VERMILLION}, "layer", shapes=True)
 
 
+@plots.drawn("What a head is worth, and how stack-like it is")
 def head_importance(context: Results) -> Figure:
     """What accuracy a head is worth, in two senses, against its stack score."""
-    table = with_fill(context.table("head_importance").filter(run=HEADS))
-    parts, panels, words = [], [], []
-    for column, sense in IMPORTANCES.items():
-        part = table.select(
-            pl.lit(sense).alias("sense"),
-            "replica",
-            pl.format("layer {}", "layer").alias("layer"),
-            "head",
-            "stack_argmax",
-            (100 * pl.col(column)).alias("points"),
-            "filled",
-        )
-        parts.append(part)
-        row = comparisons.read(context, [HEAD_RANK[column]]).row(0, named=True)
-        ends = f"{number(row['lo'])} to {number(row['hi'])}"
-        captions = [f"Spearman {number(row['value'])} ({ends}), n = {row['n'] or 0}"]
-        words.append(f"{sense}: {captions[0]}")
-        panels.append(_panel(part, sense, captions))
-    data = pl.concat(parts)
-    subtitle = [f"One mark per head of M1 with four heads; {LEARNED}", "Correlation over heads, its mean over models"]
-    if table.height:
-        models, steps = table["replica"].n_unique(), table["finetune_steps"][0]
-        subtitle[1] += f"; {models} models, {steps} steps of further training"
-    title = alt.TitleParams("What a head is worth, and how stack-like it is", subtitle=subtitle)
-    description = (
-        "Loss of bracket accuracy, in points, when a head is zeroed, against the share of queries whose largest weight "
-        f"in that head lies on the last unmatched open bracket. {'; '.join(words)}."
+    table = plots.some(context.table("head_importance").filter(run=HEADS), NO_MODEL)
+    same = ("replica", pl.format("layer {}", "layer").alias("layer"), "head", "stack_argmax", "learned")
+    data = pl.concat(
+        table.select(pl.lit(sense).alias("sense"), *same, (100 * pl.col(column)).alias("points"))
+        for column, sense in IMPORTANCES.items()
     )
-    return alt.hconcat(*panels, spacing=80, bounds="flush").properties(title=title, description=description), data
-
-
-def _panel(data: pl.DataFrame, sense: str, captions: list[str]) -> alt.Chart:
-    colours = alt.Scale(domain=LAYERS, range=[charts.SKY, charts.VERMILLION])
-    shapes = alt.Scale(domain=LAYERS, range=["circle", "triangle-up"])
-    legend = alt.Legend(orient="bottom")
-    colour = alt.Color("layer:N", title=None, scale=colours, legend=legend)
-    points = (
-        alt.Chart(data)
-        .mark_point(size=70, opacity=1, strokeWidth=1.5)
-        .encode(
-            x=alt.X("stack_argmax:Q", title="stack score of the head", scale=alt.Scale(zero=True)),
-            y=alt.Y("points:Q", title="loss of accuracy, points", scale=alt.Scale(nice=False, padding=10)),
-            color=colour,
-            fill=fill(colour),
-            shape=alt.Shape("layer:N", title=None, scale=shapes, legend=legend),
-            tooltip=["replica:O", "layer:N", "head:O", "stack_argmax:Q", "points:Q"],
+    ranks = comparisons.read(context, HEAD_RANK.values())
+    ranks = ranks.with_columns(sense=pl.Series(list(IMPORTANCES.values()), dtype=pl.String))
+    words = {row["sense"]: row for row in ranks.iter_rows(named=True)}
+    x = Axis("stack_argmax", "stack score of the head", domain=[0, 1], values=[0, 0.25, 0.5, 0.75, 1])
+    y = Axis("points", "accuracy lost without it (points)", pad=10)
+    panels = [
+        plots.panel(
+            [
+                *plots.rule(y, 0, "nothing lost", end=True),
+                *plots.points(rows, x, y, BY_LAYER, hollow="learned", tips=["replica", "head"], size=65),
+            ],
+            sense,
+            250,
+            220,
+            plots.tell(pl.DataFrame([words[sense]]), "Spearman {value:.2f} ({lo:.2f} to {hi:.2f})"),
         )
+        for sense, rows in plots.split(data, "sense")
+    ]
+    return plots.figure(
+        plots.grid(panels, spacing=40),
+        data,
+        "Stack score of a head and what it is worth, rank correlation: "
+        + plots.tell(ranks, "{sense} {value:.2f} ({lo:.2f} to {hi:.2f})", ", "),
+        f"A point is one head of {plots.count([table['replica'].n_unique()], 'model')} (M1 with four heads); {HOLLOW}. "
+        f"Correlations over the heads of a model, means of {plots.count(ranks['n'], 'model')}; "
+        + plots.spread(ranks, "in brackets"),
+        f"Further training: {plots.count([table['finetune_steps'][0]], 'step')}",
+        told=f"Largest loss {plots.most(data['points']):.2g} points.",
     )
-    title = alt.TitleParams(sense, subtitle=captions, fontSize=charts.SIZE, offset=6)
-    return points.properties(width=250, height=220, title=title)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import plots
 from pipeline.kit.charts import Figure
-from pipeline.studies.dyck.figures.common import PROBE_TEXT, map_data, map_panel
+from pipeline.studies.dyck.figures.common import BOXES, NO_MODEL, PROBE_TEXT, map_data, map_panel
 from pipeline.studies.dyck.names import PARENT, PRUNED, TARGET
 
 if TYPE_CHECKING:
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
 PRUNING_CELL = 11  # pixels: three maps side by side
 
 
+@plots.drawn("A random Transformer, pruned to a trained one")
 def pruning_maps(context: Results) -> Figure:
     """Attention of a trained target (ours) beside that of a random parent, before and after pruning."""
-    maps, demo = context.table("pruning_maps"), context.table("pruning_demo")
-    frames, rows = [], []
+    maps, demo = plots.some(context.table("pruning_maps"), NO_MODEL), context.table("pruning_demo")
+    frames, panels = [], []
     for layer in maps["layer"].unique().sort():
-        panels = []
         for network in (TARGET, PARENT, PRUNED):
             weights = maps.filter(layer=layer, network=network)
             if not weights.height:
@@ -31,43 +30,22 @@ def pruning_maps(context: Results) -> Figure:
             own = f"{network}, layer {weights['network_layer'][0]}"
             frame = map_data(weights.with_columns(run=pl.lit(network), replica=pl.lit(0)), own)
             frames.append(frame.with_columns(target_layer=pl.lit(layer)))
-            panels.append(map_panel(frame, _demo_told(demo, weights, layer), PRUNING_CELL))
-        rows.append(alt.hconcat(*panels, spacing=22))
-    title, words = _pruning_title(demo)
-    if not rows:
-        return charts.empty(str(title.text), "no model to show")
-    figure = alt.vconcat(*rows, spacing=22).resolve_scale(color="shared")
-    return figure.properties(title=title, description=words), pl.concat(frames)
-
-
-def _demo_told(demo: pl.DataFrame, weights: pl.DataFrame, layer: int) -> list[str]:
-    """Return what the panel of a network says below its name: in the first row its accuracy, then nothing."""
-    row = _demo_row(demo, weights["network"][0], weights["candidates"][0])
-    return [f"bracket accuracy {row['acc_close']:.3f}"] if layer == 1 else []
-
-
-def _demo_row(demo: pl.DataFrame, network: str, candidates: int | None) -> dict[str, Any]:
-    return demo.filter(pl.col("network") == network, pl.col("candidates").eq_missing(candidates)).row(0, named=True)
-
-
-def _pruning_title(demo: pl.DataFrame) -> tuple[alt.TitleParams, str]:
-    text = "A random Transformer, pruned to a trained one"
-    if not demo.height:
-        return alt.TitleParams(text), f"{text}: no model to show."
-    row = _demo_row(demo, PRUNED, max(demo["candidates"].drop_nulls()))
-    target = _demo_row(demo, TARGET, None)
-    parent = _demo_row(demo, PARENT, row["candidates"])
-    subtitle = [
-        f"Target: {target['n_layers']} layers trained on Dyck strings. Parent: {row['n_layers']} layers, "
-        f"{row['weights'] / 1e6:.0f} million random weights.",
-        f"Pruned: {row['kept']:,} of these, none changed, all others zero; maps within "
-        f"{row['map_distance']:.0e} of the target's (‖A − B‖²).",
-        f"Probe without start token; boxes: the last unmatched open bracket. Accuracy on {row['n_sequences']} "
-        "held-out strings.",
-    ]
-    words = (
-        f"{text}, on {PROBE_TEXT} without start token: attention of the target, of the random parent and of the "
-        f"parent pruned. Bracket accuracy: target {target['acc_close']:.3f}, parent {parent['acc_close']:.3f}, "
-        f"pruned {row['acc_close']:.3f}."
+            right = _demo(demo, network, weights["candidates"][0])["acc_close"]
+            panels.append(map_panel(frame, [f"bracket accuracy {right:.3f}"] if layer == 1 else [], PRUNING_CELL))
+    pruned = _demo(demo, PRUNED, max(demo["candidates"].drop_nulls()))
+    target, parent = _demo(demo, TARGET, None), _demo(demo, PARENT, pruned["candidates"])
+    return plots.figure(
+        plots.grid(panels, maps["network"].n_unique()),
+        pl.concat(frames),
+        f"A random Transformer, pruned to {pruned['kept']:,} of its weights: accuracy {pruned['acc_close']:.3f}, "
+        f"before {parent['acc_close']:.3f}, its target {target['acc_close']:.3f}",
+        f"Target: {target['n_layers']} layers trained on Dyck strings. Parent: {pruned['n_layers']} layers, "
+        f"{plots.about(pruned['weights'] / 1e6)} million random weights. Pruned: none of those kept is changed, all "
+        f"others are zero; maps within {pruned['map_distance']:.0e} of the target’s (‖A − B‖²)",
+        f"On {PROBE_TEXT} without start token; {BOXES}. Accuracy on {pruned['n_sequences']} held-out strings",
+        told="Attention of the target, of the random parent and of the parent pruned.",
     )
-    return alt.TitleParams(text, subtitle=subtitle), words
+
+
+def _demo(demo: pl.DataFrame, network: str, candidates: int | None) -> dict[str, Any]:
+    return demo.filter(pl.col("network") == network, pl.col("candidates").eq_missing(candidates)).row(0, named=True)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts, comparisons
-from pipeline.kit.charts import Figure, number
+from pipeline.kit import charts, comparisons, plots
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.studies.dyck.comparisons import ACCURACY, ON_SENTENCES
-from pipeline.studies.dyck.figures.common import LEARNED, fill, where_measured, with_fill
+from pipeline.studies.dyck.figures.common import ENDS, HOLLOW, NO_MODEL, between
 from pipeline.studies.dyck.names import (
+    ALL_CELLS,
     BLOCKS,
+    COMPLETE,
     LINEAR,
     LONGER_CELLS,
     MINIMAL,
@@ -20,6 +23,7 @@ from pipeline.studies.dyck.names import (
     MINIMAL_SLOW,
     MINIMAL_SUM,
     OWN_KIND,
+    PREFIX,
     PROBE,
     PUBLISHED_VARIATION,
     STACK_CELLS,
@@ -43,12 +47,11 @@ STACK_LABELS = {
     MINIMAL_SUM: "embedding (16) (M5)",
     MINIMAL_ANGLE: "embedding (17) (M6)",
 }
-ONE_MODEL, EVEN, LIKE = "one model", "uniform attention", f"stack-like from {STACK_LIKE}"
-CEILING = "most that equal keys allow"
 # Above a minimal first layer keys of one type and depth are equal, so that they tie.
 TIED = [STACK_LABELS[run] for run in (MINIMAL, MINIMAL_SLOW, MINIMAL_SUM, MINIMAL_ANGLE)]
 
 
+@plots.drawn("How much attention looks like the top of a stack")
 def stack_score(context: Results) -> Figure:
     """How often, and how much, attention looks at the last unmatched open bracket (evidence for claim 4)."""
     models = STACK_LABELS | {run: "k={}, D={}, {} layers (M8)".format(*cell) for cell, run in TABLE_1.items()}
@@ -56,11 +59,12 @@ def stack_score(context: Results) -> Figure:
     table = table.filter(pl.col("layer") == pl.col("layer").max().over("run"))
     learned = context.table("runs").select("run", "replica", "learned")
     data = (
-        with_fill(table.join(learned, on=["run", "replica"], how="left"))
+        plots.some(table, NO_MODEL)
+        .join(learned, on=["run", "replica"], how="left")
         .select(
             pl.col("run").replace_strict(models, return_dtype=pl.String).alias("model"),
             "replica",
-            "filled",
+            "learned",
             "layer",
             "stack_argmax",
             "stack_argmax_tied",
@@ -70,70 +74,53 @@ def stack_score(context: Results) -> Figure:
         )
         .sort("model", "replica")
     )
-    shown = [label for label in models.values() if label in set(data["model"])]
-    colour = alt.Color(
-        "what:N",
-        title=None,
-        scale=alt.Scale(
-            domain=[ONE_MODEL, EVEN, LIKE, CEILING], range=[charts.BLUE, charts.VERMILLION, charts.GREY, charts.BLACK]
-        ),
-        legend=alt.Legend(orient="bottom"),
+    order = [label for label in models.values() if label in set(data["model"])]
+    means = data.group_by("model").agg(pl.selectors.starts_with("stack").mean(), n=pl.len())
+    means = means.sort(pl.col("model").cast(pl.Enum(order)))
+    y = Axis("model", None, "N", order=order)
+    most = plots.share("stack_argmax", "share of queries with most weight there")
+    mass = plots.share("stack_mass", "mean weight there")
+    tied = means.filter(pl.col("model").is_in(TIED))
+    panels: list[plots.Panel] = []
+    for axis, ticks, bar in ((most, tied, "stack_ceiling"), (mass, means, "stack_mass_uniform")):
+        names = y.but(more={"labels": not panels, "grid": True})
+        marks = plots.points(data, axis, names, hollow="learned", tips=["replica"], size=40, opacity=0.7)
+        across = alt.Chart(ticks).mark_tick(thickness=2.5, size=14, color=charts.VERMILLION)
+        rule = plots.rule(axis, STACK_LIKE, upright=True) if axis is most else []
+        layers = [*rule, *marks, across.encode(x=axis.at(alt.X, bar), y=names.at(alt.Y))]
+        panels.append(plots.panel(layers, None, 215, alt.Step(22)))
+    known = data.filter(pl.col("learned").fill_null(True))
+    high = known.filter(pl.col("stack_argmax") >= STACK_LIKE)
+    rates = tied.select("model", "stack_argmax_tied", "stack_ceiling")
+    return plots.figure(
+        plots.grid(panels, spacing=16),
+        data,
+        f"{high.height} of {plots.count([known.height], 'model')} that learned look at the top of the stack in at "
+        f"least {100 * STACK_LIKE:.0f} % of queries; mean shares of models: {between(means['stack_argmax'])}",
+        "Weight of the last layer on the last unmatched open bracket, held-out strings. A point is one model, "
+        f"{plots.count(means['n'], 'model')} a row; {HOLLOW}",
+        f"Dotted: stack-like from {STACK_LIKE}. Bars: left, the most that equal keys allow; right, uniform attention",
+        told=f"Mean shares: {plots.tell(means, '{model} {stack_argmax:.2f}', ', ')}. Where keys of one type and depth "
+        "are equal, ties counted as hits: "
+        + (plots.tell(rates, "{model} {stack_argmax_tied:.2f}, at most {stack_ceiling:.2f} without ties") or "none")
+        + ".",
     )
-    panels = []
-    for column, x_title in (
-        ("stack_argmax", "share of queries with most weight there"),
-        ("stack_mass", "mean weight there"),
-    ):
-        ticks = alt.Axis(values=charts.UNIT)
-        x = alt.X(f"{column}:Q", title=x_title, scale=alt.Scale(domain=[0, 1]), axis=ticks)
-        names = alt.Axis(ticks=False, domain=False, grid=True, labelLimit=220, labels=column == "stack_argmax")
-        base = alt.Chart(data).encode(y=alt.Y("model:N", sort=shown, title=None, axis=names))
-        layers = [
-            base.transform_calculate(what=f"'{ONE_MODEL}'")
-            .mark_point(size=45, opacity=0.6)
-            .encode(x=x, color=colour, fill=fill(colour))
-        ]
-        if column == "stack_argmax":
-            like = alt.Chart(pl.DataFrame({"at": [STACK_LIKE], "what": [LIKE]}))
-            layers.append(
-                like.mark_rule(strokeDash=[5, 3], strokeWidth=1.5).encode(x=alt.X("at:Q", title=x_title), color=colour)
-            )
-            most = base.transform_filter(alt.FieldOneOfPredicate("model", TIED))
-            ceiling = most.transform_calculate(what=f"'{CEILING}'").mark_tick(thickness=2.5, size=14)
-            layers.append(ceiling.encode(x=alt.X("mean(stack_ceiling):Q", title=x_title), color=colour))
-        else:
-            even = base.transform_calculate(what=f"'{EVEN}'").mark_tick(thickness=2.5, size=14)
-            layers.append(even.encode(x=alt.X("mean(stack_mass_uniform):Q", title=x_title), color=colour))
-        panels.append(alt.layer(*layers).properties(width=210, height=alt.Step(22)))
-    title = alt.TitleParams(
-        "How much attention looks like the top of a stack",
-        subtitle=[
-            "Weight of the last layer on the last unmatched open bracket, held-out strings",
-            f"One point per model; {LEARNED}",
-        ],
-    )
-    columns = ("stack_argmax", "stack_argmax_tied", "stack_ceiling")
-    means = data.group_by("model", maintain_order=True).agg(pl.col(columns).mean())
-    rates = {label: shares for label, *shares in means.iter_rows()}
-    tied = "; ".join(
-        f"{label} {rates[label][1]:.2f}, at most {rates[label][2]:.2f} without ties" for label in TIED if label in rates
-    )
-    words = (
-        "Stack score of the last layer, one point per model: share of queries whose largest weight lies on the "
-        f"last unmatched open bracket, and mean weight on it. Mean shares: "
-        f"{', '.join(f'{label} {rates[label][0]:.2f}' for label in shown) or 'none'}. Where keys of one type and depth "
-        f"are equal, ties counted as hits: {tied or 'no such model'}."
-    )
-    return alt.hconcat(*panels, spacing=16).properties(title=title, description=words), data
 
 
 # The factorial
 
-LEVELS = BLOCKS | STRINGS
-ARRANGED = [f"{data}, {block}" for block in BLOCKS.values() for data in STRINGS.values()]
+LEVELS = {level: name.removeprefix("block of ") for level, name in (BLOCKS | STRINGS).items()}
+LOOKS = {
+    f"{STRINGS[data]}, {BLOCKS[block]}": Look(colour, dash, shape)
+    for block, dash, shape in (("gpt", plots.SOLID, "circle"), ("resln", plots.DASHED, "triangle-up"))
+    for data, colour in ((COMPLETE, charts.BLUE), (PREFIX, charts.VERMILLION))
+}
+CELLS = Kinds("cell", LOOKS, columns=2)
 STEPS = "steps of training (log scale)"
+APART = 0.07  # part of a number of steps by which the points of two cells stand apart
 
 
+@plots.drawn("When attention becomes stack-like")
 def stack_cells(context: Results) -> Figure:
     """Stack score of two-layer models on the sentences of D5 against the length of training, in every language, with
     either block, on either kind of data (evidence for claims 23 and 24)."""
@@ -141,7 +128,7 @@ def stack_cells(context: Results) -> Figure:
     alike = comparisons.read(context, ON_SENTENCES.values()).with_columns(run=pl.Series(runs, dtype=pl.String))
     table = context.table("stack_cells").drop("mean", "lo", "hi", "interval")
     table = table.join(alike.select("run", "lo", "hi", "interval", mean="value"), on="run")
-    table = table.sort("lang_k", "lang_D", "block", "data", "steps")
+    table = plots.some(table.sort("lang_k", "lang_D", "block", "data", "steps"), NO_MODEL)
     data = table.select(
         pl.format("k={}, D={}", "lang_k", "lang_D").alias("language"),
         pl.format("{}, {}", pl.col("data").replace_strict(STRINGS), pl.col("block").replace_strict(BLOCKS)).alias(
@@ -149,114 +136,67 @@ def stack_cells(context: Results) -> Figure:
         ),
         *("steps", "length", "mean", "lo", "hi", "interval", "n", "acc_close", "n_accurate", "n_stack_like"),
     )
-    colour = alt.Color(
-        "cell:N",
-        title=None,
-        scale=alt.Scale(domain=ARRANGED, range=[charts.BLUE, charts.SKY, charts.VERMILLION, charts.ORANGE]),
-        legend=alt.Legend(orient="bottom", columns=2, labelLimit=300),
-    )
-    languages = data["language"].unique(maintain_order=True).to_list()
+    place = pl.col("cell").replace_strict({name: i for i, name in enumerate(LOOKS)}, return_dtype=pl.Float64)
+    data = data.with_columns(at=pl.col("steps") * (1 + APART) ** (place - (len(LOOKS) - 1) / 2))
+    y = plots.share("mean", "mean stack score")
     panels = []
-    for language in languages:
-        rows = data.filter(language=language)
-        steps = rows["steps"].unique().sort().to_list()
-        x = alt.X(
-            "steps:Q",
-            title=STEPS,
-            scale=alt.Scale(type="log", nice=False, padding=15),
-            axis=alt.Axis(values=steps, grid=False),
+    for language, rows in plots.split(data, "language"):
+        x = plots.listed("steps", STEPS, rows, log=True).but(field="at")
+        marks = plots.lines(rows, x, y, CELLS.joined(), bars=ENDS, strokeWidth=1.5)
+        dots = plots.points(rows, x, y, CELLS, tips=["steps", "n_accurate"], size=40)
+        like = plots.rule(y, STACK_LIKE, "stack-like")
+        panels.append(plots.panel([*like, *marks, *dots], language, 240, 190))
+    best = plots.some(data.drop_nulls("mean"), NO_MODEL).sort("mean", descending=True).row(0, named=True)
+    return plots.figure(
+        plots.grid(panels),
+        data,
+        f"Mean stack scores of two-layer models: at most {best['mean']:.2f}, after {best['steps']:,} steps on "
+        f"{best['cell']}, {best['language']}",
+        "Share of queries whose largest weight is on the last unmatched open bracket; last layer, sentences of D5. "
+        f"Means over {plots.count(data['n'], 'model')} that did not diverge, accurate or not; "
+        + plots.spread(table, "bars"),
+        "Each point is a training of its own, its learning rate falling to 0; at equal steps points stand side by "
+        f"side. Dashed lines: block of Table 1; dotted: {STACK_LIKE}",
+        told=plots.tell(
+            data,
+            "{language}, {cell}, {steps} steps: {mean:.2f}, {n_stack_like} of {n_accurate} accurate models stack-like",
         )
-        titled = alt.Axis(values=charts.UNIT, titleLimit=400)
-        y = alt.Y("mean:Q", title="mean stack score", scale=alt.Scale(domain=[0, 1]), axis=titled)
-        base = alt.Chart(rows).encode(x=x, color=colour)
-        like = alt.Chart(pl.DataFrame({"at": [STACK_LIKE]})).mark_rule(
-            strokeDash=[5, 3], color=charts.GREY, strokeWidth=1.5
-        )
-        layers = [
-            like.encode(y=alt.Y("at:Q", title="mean stack score")),
-            base.mark_line(strokeWidth=2).encode(y=y),
-            base.mark_point(filled=True, size=45, opacity=1).encode(
-                y=y, tooltip=["cell:N", "steps:Q", "mean:Q", "n:Q", "interval:N"]
-            ),
-        ]
-        if (known := rows.filter(pl.col("lo").is_not_null())).height:
-            bars = alt.Chart(known).mark_rule(strokeWidth=1.5)
-            layers.append(bars.encode(x=x, y=alt.Y("lo:Q", title="mean stack score"), y2="hi:Q", color=colour))
-        panels.append(alt.layer(*layers).properties(width=230, height=190, title=language))
-    if not panels:
-        return charts.empty("When attention becomes stack-like", "no model to show")
-    counted = sorted(set(data["n"]))
-    title = alt.TitleParams(
-        "When attention becomes stack-like",
-        subtitle=[
-            "Share of queries whose largest weight is on the last unmatched open bracket; last layer, sentences of D5",
-            f"Means over {' or '.join(map(str, counted))} models that did not diverge, accurate or not; "
-            f"bars: {table['confidence'][0]:.0%} interval over models ({table['interval'][0]})",
-            f"Each point is a training of its own, its learning rate falling to 0; dashed: {STACK_LIKE}, stack-like",
-        ],
+        + ".",
     )
-    summary = "; ".join(
-        f"{row['language']}, {row['cell']}, {row['steps']} steps: {number(row['mean'])}, {row['n_stack_like']} of "
-        f"{row['n_accurate']} accurate models stack-like"
-        for row in data.iter_rows(named=True)
-    )
-    words = f"Mean stack score on D5 of the last layer of two-layer models against the length of training. {summary}."
-    rows_ = [alt.hconcat(*panels[i : i + 2], spacing=30) for i in range(0, len(panels), 2)]
-    figure = alt.vconcat(*rows_, spacing=20).resolve_scale(color="shared")
-    return figure.properties(title=title, description=words), data
 
 
+@plots.drawn("What makes attention stack-like")
 def stack_effects(context: Results) -> Figure:
     """Main effects of the factorial: difference of the mean stack score on the sentences of D5 between the two levels
     of each factor, all else being equal (evidence for claim 24)."""
     table = context.table("stack_effects").filter(~pl.col("scope").str.contains(OWN_KIND))
-    data = table.with_columns(
+    data = plots.some(table, NO_MODEL).with_columns(
         pl.format("{}: {} over {}", "factor", pl.col("high").replace(LEVELS), pl.col("low").replace(LEVELS)).alias(
             "effect"
         ),
         pl.col("scope").replace({"short": "short trainings", "long": "long trainings"}),
-    ).select("effect", "scope", "value", "lo", "hi", "interval", "mean_low", "mean_high", "n_pairs", "n")
-    effects = data["effect"].unique(maintain_order=True).to_list()
+    )
+    data = data.select("effect", "scope", "value", "lo", "hi", "interval", "mean_low", "mean_high", "n_pairs", "n")
     scopes = data["scope"].unique(maintain_order=True).to_list()
     colours = [charts.BLACK, charts.SKY, charts.BLUE, charts.VERMILLION]
-    colour = alt.Color(
-        "scope:N",
-        title=None,
-        scale=alt.Scale(domain=scopes, range=colours[: len(scopes)]),
-        legend=alt.Legend(orient="bottom", columns=2, labelLimit=300),
-    )
-    names = alt.Axis(ticks=False, domain=False, grid=True, labelLimit=400)
-    base = alt.Chart(data).encode(
-        y=alt.Y("effect:N", sort=effects, title=None, axis=names),
-        yOffset=alt.YOffset("scope:N", sort=scopes),
-        color=colour,
-    )
-    x_title = "difference of mean stack scores"
-    layers = [
-        alt.Chart(pl.DataFrame({"at": [0.0]})).mark_rule(color=charts.GREY).encode(x="at:Q"),
-        *where_measured(data, base.mark_rule(strokeWidth=2).encode(x=alt.X("lo:Q", title=x_title), x2="hi:Q")),
-        base.mark_point(filled=True, size=55, opacity=1).encode(
-            x=alt.X("value:Q", title=x_title), tooltip=["effect:N", "scope:N", "value:Q", "n:Q", "interval:N"]
-        ),
-    ]
-    confidence = f", {table['confidence'][0]:.0%} interval over models (jackknife)" if table.height else ""
-    title = alt.TitleParams(
-        "What makes attention stack-like",
-        subtitle=[
-            f"Sentences of D5; mean over pairs of cells that differ in one factor alone{confidence}",
-            f"Pairs of cells: {', '.join(map(str, sorted(set(data['n_pairs'])))) or 'none'}",
+    by = plots.kinds(dict(zip(scopes, colours, strict=False)), "scope", shapes=True, columns=4)
+    x = Axis("value", "difference of mean stack scores", zero=True)
+    y = Axis("effect", None, "N", order=data["effect"].unique(maintain_order=True).to_list(), more={"grid": True})
+    largest = data.filter(scope=ALL_CELLS).sort(pl.col("value").abs(), descending=True).head(2)
+    return plots.figure(
+        [
+            *plots.rule(x, 0, upright=True, dash=plots.SOLID),
+            *plots.points(data, x, y, by, ends=ENDS, apart="scope", tips=["n_pairs"], size=45),
         ],
+        data,
+        "What changes stack scores most, over all cells: " + plots.tell(largest, "{effect} {value:+.2f}", ", "),
+        "Difference of the mean stack score on sentences of D5, over "
+        f"{plots.count(data['n_pairs'], 'pair')} of cells that differ in one factor alone, of "
+        f"{plots.count(data['n'], 'model')}; {plots.spread(table, 'bars')}",
+        told=plots.tell(data, "{effect}, {scope}: {value:.2f} [{lo:.2f}, {hi:.2f}]") + ".",
+        width=340,
+        height=alt.Step(13),
     )
-    words = (
-        "Main effects on the mean stack score. "
-        + "; ".join(
-            f"{row['effect']}, {row['scope']}: {number(row['value'])} [{number(row['lo'])}, {number(row['hi'])}]"
-            for row in data.iter_rows(named=True)
-        )
-        + "."
-    )
-    chart = alt.layer(*layers).properties(width=330, height=alt.Step(16))
-    return chart.properties(title=title, description=words), data
 
 
 # The length of training
@@ -265,6 +205,7 @@ VARIATION = "attention variation on D4"
 CLOSERS = "share of closers predicted"
 
 
+@plots.drawn("Variation and accuracy against the length of training")
 def training_length(context: Results) -> Figure:
     """Variation and accuracy of M1 after trainings of different length (ours: the text gives no number
     of steps)."""
@@ -286,47 +227,24 @@ def training_length(context: Results) -> Figure:
         part.select(pl.lit(name).alias("quantity"), *same).cast({"n": pl.Int32})
         for name, part in zip((VARIATION, CLOSERS), parts, strict=True)
     ]
-    data = pl.concat(frames).join(steps, on="run").sort("quantity", "steps")
-    panels = [_against_steps(data.filter(quantity=name), name) for name in (VARIATION, CLOSERS)]
-    models = ", ".join(map(str, data.filter(quantity=VARIATION)["n"]))
-    confidence = f"; bars: {data['confidence'][0]:.0%} interval over models" if data.height else ""
-    title = alt.TitleParams(
-        "Variation and accuracy against the length of training",
-        subtitle=[
-            f"M1, one training for each length, its learning rate falling to 0 at the end{confidence}",
-            f"Models behind the points of variation, which have to be accurate: {models or 'none'}",
-            "Dashed: published variation; the paper does not say how long its models were trained",
-        ],
+    data = plots.some(pl.concat(frames).join(steps, on="run").sort("quantity", "steps"), NO_MODEL)
+    panels = []
+    for name, at in ((VARIATION, PUBLISHED_VARIATION[STANDARD]), (CLOSERS, None)):
+        rows = data.filter(pl.col("value").is_not_null(), quantity=name)
+        if rows.height:
+            x = plots.listed("steps", STEPS, rows, log=True)
+            y = Axis("value", name, zero=name == VARIATION)
+            published = [] if at is None else plots.rule(y, at, colour=charts.VERMILLION)
+            panels.append(plots.panel([*plots.lines(rows, x, y, bars=ENDS, dots=True), *published], name, 230, 220))
+    models = plots.count(data.filter(quantity=VARIATION)["n"], "model")
+    lengths = plots.tell(steps.sort("steps"), "{steps:,}", ", ")
+    words = [f"{name} {plots.tell(rows, '{value:.3g}', ', ')}" for name, rows in plots.split(data, "quantity")]
+    return plots.figure(
+        plots.grid(panels, spacing=40),
+        data,
+        f"After {lengths} steps of training: {'; '.join(words)}",
+        "M1, one training for each length, its learning rate falling to 0 at the end; "
+        f"{plots.spread(data, 'bars')}. Variation: of {models} that are accurate; nothing where none is",
+        "Dotted: published variation; the paper does not say how long its models were trained",
+        told=plots.tell(data, "{steps} steps: {quantity} {value:.2f}") + ".",
     )
-    summary = "; ".join(
-        f"{row['steps']} steps: variation {number(row['value'])}"
-        for row in data.filter(quantity=VARIATION).iter_rows(named=True)
-    )
-    words = f"Variation of attention of M1 on D4, and its accuracy, against the length of training. {summary}."
-    return alt.hconcat(*panels, spacing=40).properties(title=title, description=words), data
-
-
-def _against_steps(data: pl.DataFrame, title: str) -> Any:
-    x = alt.X(
-        "steps:Q",
-        title=STEPS,
-        scale=alt.Scale(type="log", nice=False, padding=20),
-        axis=alt.Axis(values=data["steps"].to_list(), grid=False),
-    )
-    y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=False, nice=True))
-    base = alt.Chart(data.filter(pl.col("value").is_not_null()))
-    layers = [
-        base.mark_line(color=charts.BLUE).encode(x=x, y=y),
-        base.mark_point(filled=True, opacity=1, size=60, color=charts.BLUE).encode(
-            x=x, y=y, tooltip=["steps:Q", "value:Q", "n:Q", "interval:N"]
-        ),
-    ]
-    if (known := data.filter(pl.col("lo").is_not_null())).height:  # a layer without data has no extent
-        bars = alt.Chart(known).mark_rule(color=charts.BLUE, strokeWidth=1.5)
-        layers.append(bars.encode(x=x, y=alt.Y("lo:Q", title=title), y2="hi:Q"))
-    if title == VARIATION and data.height:
-        published = alt.Chart(pl.DataFrame({"published": [PUBLISHED_VARIATION[STANDARD]]}))
-        layers.append(
-            published.mark_rule(color=charts.VERMILLION, strokeDash=[5, 3], strokeWidth=1.5).encode(y="published:Q")
-        )
-    return alt.layer(*layers).properties(width=230, height=220)

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
-from pipeline.studies.selfsup.figures.diffusion_common import log_axis, shown
+from pipeline.studies.selfsup.figures.common import spanning
+from pipeline.studies.selfsup.figures.diffusion_common import shown
 from schemas.selfsup.diffusions import CURVATURE, LOCAL, OVERALL, REMARK_1, UNCAPPED
 
 LINES = {
-    "bound": ("B/√(2πt), Lemma 5", charts.BLACK, [6, 3]),
-    "beta": ("β(t), mean over z ~ π", charts.BLUE, [1, 0]),
-    "tv_z0": ("from z = 0", charts.GREEN, [2, 2]),
-    "tv_z5": ("from five standard deviations", charts.VERMILLION, [8, 2, 2, 2]),
+    "bound": "B/√(2πt), Lemma 5",
+    "beta": "β(t), mean over z ~ π",
+    "tv_z0": "from z = 0",
+    "tv_z5": "from five standard deviations",
 }
+DISTANCES = Kinds(
+    "line",
+    {
+        LINES["bound"]: Look(charts.BLACK, plots.DASHED),
+        LINES["beta"]: Look(charts.BLUE),
+        LINES["tv_z0"]: Look(charts.GREEN, plots.DOTTED),
+        LINES["tv_z5"]: Look(charts.VERMILLION, [8, 2, 2, 2]),
+    },
+    columns=2,
+)
 CHECKS = {
     LOCAL: "Theorem 2: KL over its bound",
     UNCAPPED: "Theorem 2 without the cap on p/p*",
@@ -28,63 +38,38 @@ CHECKS = {
 }
 
 
+@plots.drawn("Mixing beside its bound")
 def mixing(context: Results) -> Figure:
-    """Distance to the stationary law against time: its mean, from two starts, and the bound."""
-    table = context.table("sde_beta")
-    first = table["process_id"][0]
-    rows = table.filter(process_id=first).sort("t")
-    names = {key: name for key, (name, _, _) in LINES.items()}
+    """Distance to the stationary law against time: its mean, from two starts, and the bound; dashes: see the legend."""
+    table = plots.some(context.table("sde_beta"))
+    rows = table.filter(process_id=table["process_id"][0]).sort("t")
     data = rows.unpivot(list(LINES), index="t", variable_name="line", value_name="distance").with_columns(
-        pl.col("line").replace_strict(names)
+        pl.col("line").replace_strict(LINES)
     )
-    kept: dict[str, Any] = {"sort": list(names.values()), "title": None}
-    legend = alt.Legend(
-        orient="bottom", columns=2, symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=400, symbolOpacity=1
-    )
-    colour = alt.Color(
-        "line:N",
-        legend=legend,
-        scale=alt.Scale(domain=list(names.values()), range=[c for _, c, _ in LINES.values()]),
-        **kept,
-    )
-    dash = alt.StrokeDash(
-        "line:N",
-        legend=legend,
-        scale=alt.Scale(domain=list(names.values()), range=[d for _, _, d in LINES.values()]),
-        **kept,
-    )
-    x = alt.X("t:Q", title="time t (log)", **log_axis(rows["t"], room=1.0))
-    y = alt.Y(
-        "distance:Q", title="total variation distance to π (log)", **log_axis(data["distance"].clip(1e-3), every=1)
-    )
-    chart: Any = (
-        alt.Chart(data)
-        .mark_line(strokeWidth=2.2, clip=True, point=alt.OverlayMarkDef(size=30))
-        .encode(x, y, colour, dash)
-    )
+    x = spanning("t", "time t", rows["t"], room=1.0)
+    y = spanning("distance", "total variation distance to π", data["distance"].clip(1e-3))
     inside = bool((rows["beta"] <= rows["bound"]).all())
     over = rows.filter(pl.col("tv_z5") > pl.col("bound"))
-    title = alt.TitleParams(
-        [
-            f"The mean distance to the stationary law {'stays below' if inside else 'exceeds'} the bound of Lemma 5;",
-            f"that from a far start {'exceeds it' if over.height else 'does not exceed it'}",
-        ],
-        subtitle=[
-            f"Ornstein-Uhlenbeck process, ρ = 1, d = 1, exact; a far start is above the bound at "
-            f"{over.height} of {rows.height} times"
-        ],
+    return plots.figure(
+        plots.lines(data, x, y, DISTANCES, dots=True),
+        data,
+        f"The mean distance to the stationary law {'stays below' if inside else 'exceeds'} the bound of Lemma 5; that "
+        f"from a far start {'exceeds it' if over.height else 'does not exceed it'}",
+        f"Ornstein-Uhlenbeck process, ρ = 1, d = 1, exact; a far start is above the bound at {over.height} of "
+        f"{rows.height} times",
+        told=f"Mean distance. {plots.tell(rows, 't = {t:g}: {beta:.3g}, bound {bound:.3g}')}.",
+        width=560,
+        height=260,
     )
-    words = "; ".join(
-        f"t = {row['t']:g}: {row['beta']:.3g}, bound {row['bound']:.3g}" for row in rows.iter_rows(named=True)
-    )
-    return chart.properties(width=560, height=260, title=title, description=f"beta(t) and its bound. {words}."), data
 
 
+@plots.drawn("How much room the inequalities leave")
 def bounds(context: Results) -> Figure:
     """How far the left sides of inequalities are below their right sides, over random instances."""
     table = context.table("sde_bounds").filter(pl.col("expected") & pl.col("check").is_in(list(CHECKS)))
     data = (
-        table.group_by("check")
+        plots.some(table)
+        .group_by("check")
         .agg(
             pl.len().alias("n"),
             (~pl.col("holds")).sum().alias("violated"),
@@ -96,33 +81,24 @@ def bounds(context: Results) -> Figure:
         .with_columns(pl.col("check").replace_strict(CHECKS).alias("name"))
         .sort("check")
     )
-    y = alt.Y("name:N", title=None, sort=list(CHECKS.values()), axis=alt.Axis(labelLimit=300, grid=True))
-    axis = log_axis([*data["low"], 2.0], every=2, format="~e")
-    x = alt.X("low:Q", title="left side over right side (log)", **axis)
-    base = alt.Chart(data).encode(y=y)
-    limit = alt.Chart(pl.DataFrame({"at": [1.0]})).mark_rule(color=charts.BLACK, strokeDash=[6, 3], strokeWidth=1.5)
-    layers: list[Any] = [
-        limit.encode(x=alt.X("at:Q", **axis)),
-        base.mark_rule(strokeWidth=7, color=charts.SKY).encode(x, x2="high:Q"),
-        base.mark_tick(color=charts.BLUE, thickness=3, size=18).encode(alt.X("median:Q", **axis)),
-        base.mark_point(filled=True, color=charts.VERMILLION, size=60, opacity=1).encode(alt.X("largest:Q", **axis)),
-    ]
+    x = spanning("largest", "left side over right side", [*data["low"], 2.0], every=2, form="~e")
+    y = Axis("name", None, "N", order=list(CHECKS.values()), more={"grid": True})
+    base = alt.Chart(data).encode(y=y.at(alt.Y))
     local = data.filter(check=LOCAL).row(0, named=True)
     violated = int(data["violated"].sum())
-    title = alt.TitleParams(
+    return plots.figure(
         [
-            f"Violations of these inequalities on random instances: {violated or 'none'};",
-            f"KL is at most {shown(local['largest'])} of the bound of Theorem 2",
+            *plots.rule(x, 1, upright=True, dash=plots.DASHED),
+            base.mark_rule(strokeWidth=7, color=charts.SKY).encode(x=x.at(alt.X, "low"), x2="high:Q"),
+            base.mark_tick(color=charts.BLUE, thickness=3, size=18).encode(x=x.at(alt.X, "median")),
+            *plots.points(data, x, y, charts.VERMILLION, tips=["median", "n"]),
         ],
-        subtitle=[
-            "Bars: from 5 to 95 %; ticks: medians; points: largest of all; dashed: where sides are equal",
-            f"n = {local['n']} random chains",
-        ],
+        data,
+        f"Violations of these inequalities on random instances: {violated or 'none'}; KL is at most "
+        f"{shown(local['largest'])} of the bound of Theorem 2",
+        f"Bars: from 5 to 95 % of {plots.count(data['n'], 'random draw')} of chains; ticks: medians; points: the "
+        "largest; dashed: where sides are equal",
+        told=f"Left side over right side. {plots.tell(data, '{name}: largest {largest:.3g} of {n}')}.",
+        width=410,
+        height=160,
     )
-    words = "; ".join(
-        f"{row['name']}: largest {row['largest']:.3g} of {row['n']}" for row in data.iter_rows(named=True)
-    )
-    chart = alt.layer(*layers).properties(
-        width=410, height=150, title=title, description=f"Left side over right side of inequalities. {words}."
-    )
-    return chart, data

@@ -1,4 +1,4 @@
-"""What figures of diffusions share: logarithmic axes, quartiles over trajectories, looks of laws of noise."""
+"""What figures of diffusions share: quartiles over trajectories, looks of laws of noise, numbers with intervals."""
 
 from __future__ import annotations
 
@@ -6,35 +6,25 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts, comparisons
+from pipeline.kit import charts, comparisons, plots
 from pipeline.kit.comparisons import Comparison
+from pipeline.kit.plots import Kinds, Look
 from pipeline.kit.results import Results
 
 # Laws of noise in the order of the chapter: shifts of one width, a wide one, two around z.
 LOOKS = {
-    "N(0, 1)": (charts.BLUE, [1, 0]),
-    "N(1, 1)": (charts.GREEN, [1, 0]),
-    "N(2, 1)": (charts.ORANGE, [1, 0]),
-    "N(3, 1)": (charts.VERMILLION, [1, 0]),
-    "N(0, 4)": (charts.PURPLE, [6, 3]),
-    "N(z, 0.49)": (charts.BLACK, [2, 2]),
-    "N(z, 1)": (charts.GREY, [2, 2]),
+    "N(0, 1)": Look(charts.BLUE),
+    "N(1, 1)": Look(charts.GREEN),
+    "N(2, 1)": Look(charts.ORANGE),
+    "N(3, 1)": Look(charts.VERMILLION),
+    "N(0, 4)": Look(charts.PURPLE, plots.DASHED),
+    "N(z, 0.49)": Look(charts.BLACK, plots.DOTTED),
+    "N(z, 1)": Look(charts.GREY, plots.DOTTED),
 }
+QUARTILES = ("low", "high")
 BAND = "Points: medians; bars: quartiles"
-DECADES = [10.0**e for e in range(-9, 20)]
-
-
-def log_axis(values: Iterable[float | None], every: int = 1, room: float = 1.3, **more: Any) -> dict[str, Any]:
-    """Return scale and axis of a logarithmic channel that spans ``values``, a tick every so many decades; where fewer
-    than two decades are spanned, also at 2 and 5 times each."""
-    known = [value for value in values if value is not None and value > 0 and math.isfinite(value)] or [1.0, 10.0]
-    low, high = min(known) / room, max(known) * room
-    between = (1, 2, 5) if high / low < 60 else (1,)
-    ticks = [factor * tick for tick in DECADES[::every] for factor in between if low <= factor * tick <= high]
-    return {"scale": alt.Scale(type="log", domain=[low, high], nice=False), "axis": alt.Axis(values=ticks, **more)}
 
 
 def quartiles(frame: pl.DataFrame, by: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
@@ -55,22 +45,11 @@ def quartiles(frame: pl.DataFrame, by: Sequence[str], columns: Sequence[str]) ->
     return pl.concat(parts)
 
 
-def noise_scales(names: Iterable[str]) -> dict[str, Any]:
-    """Return colour and dash of laws of noise, the known ones in their order."""
+def noises(names: Iterable[str]) -> Kinds:
+    """Return the looks of laws of noise, the known ones in their order."""
     present = set(names)
-    known = [name for name in LOOKS if name in present] + sorted(present - set(LOOKS))
-    looks = [LOOKS.get(name, (charts.SKY, [1, 0])) for name in known]
-    legend = alt.Legend(
-        orient="bottom", columns=7, symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=300, symbolOpacity=1
-    )
-    return {
-        "color": alt.Color(
-            "q_id:N", title="q", sort=known, legend=legend, scale=alt.Scale(domain=known, range=[c for c, _ in looks])
-        ),
-        "strokeDash": alt.StrokeDash(
-            "q_id:N", title="q", sort=known, legend=legend, scale=alt.Scale(domain=known, range=[d for _, d in looks])
-        ),
-    }
+    others = {name: Look(charts.SKY) for name in sorted(present - set(LOOKS))}
+    return Kinds("q_id", LOOKS | others, title="q", columns=7).among(present)
 
 
 def value(context: Results, comparison: Comparison) -> dict[str, Any]:
@@ -99,16 +78,3 @@ def with_interval(row: dict[str, Any]) -> str:
     if row["lo"] is None:
         return shown(row["value"])
     return f"{shown(row['value'])} ({shown(row['lo'])} to {shown(row['hi'])})"
-
-
-def panel_title(text: str, *lines: str) -> alt.TitleParams:
-    """Return the title of one panel."""
-    more: dict[str, Any] = {"subtitle": list(lines)} if lines else {}
-    return alt.TitleParams(text, fontSize=charts.SIZE, subtitleFontSize=12, offset=6, frame="group", **more)
-
-
-def guide(xs: Sequence[float], power: float, through: tuple[float, float]) -> alt.Chart:
-    """Return a dashed grey line of this power of x through a point; the panel's axes are its own."""
-    x0, y0 = through
-    data = pl.DataFrame({"x": list(xs), "y": [y0 * (x / x0) ** power for x in xs]})
-    return alt.Chart(data).mark_line(color=charts.GREY, strokeDash=[4, 3], strokeWidth=1.5, clip=True)

@@ -2,115 +2,88 @@
 
 from __future__ import annotations
 
-import altair as alt
-import numpy as np
 import polars as pl
 
-from pipeline.kit import charts, comparisons
+from pipeline.kit import charts, comparisons, plots
 from pipeline.kit.charts import Figure, number
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
 from pipeline.studies.selfsup.comparisons import DETECTION_FALLS, PAIRS_TOLD, POWER_APART, TESTS
-from pipeline.studies.selfsup.figures.common import count, lines_legend, log_axis, panel_title
+from pipeline.studies.selfsup.figures.common import GUIDE, spanning
 
-COLOURS = {TESTS[0]: charts.BLUE, TESTS[1]: charts.VERMILLION}
+BY_TEST = plots.kinds(dict(zip(TESTS, (charts.BLUE, charts.VERMILLION), strict=False)), "test", dashes=False)
+OF = {
+    "triples of the twin": charts.BLUE,
+    "triples of the model itself": charts.GREY,
+    "pairs of the twin": charts.VERMILLION,
+}
 
-NEEDED = "triples for power 0.9 at level 0.05 (log)"
+
+def _angle(data: pl.DataFrame, title: str) -> Axis:
+    ends = [0.6 * plots.least(data["degrees"]), 70]
+    return Axis("degrees", title, log=True, domain=ends, values=[1, 2, 5, 10, 20, 60])
 
 
+@plots.drawn("Triples that tell twins apart")
 def detection(context: Results) -> Figure:
     """Triples that are needed against the angle, for both tests, with the law of small angles."""
-    data = context.table("hmm_detection").with_columns(degrees=pl.col("theta").degrees())
-    low, high = 0.5 * data["needed"].to_numpy().min(), 2 * data["needed"].to_numpy().max()
-    x = alt.X(
-        "degrees:Q",
-        title="angle between model and twin (degrees, log)",
-        scale=alt.Scale(type="log", domain=[0.6 * data["degrees"].to_numpy().min(), 70], nice=False),
-        axis=alt.Axis(values=[1, 2, 5, 10, 20, 60]),
+    data = plots.some(context.table("hmm_detection")).with_columns(
+        pl.format("{} {}", "instance_id", "test").alias("line"), degrees=pl.col("theta").degrees()
     )
-    y = alt.Y("needed:Q", title=NEEDED, **log_axis(low, high))
-    colour = alt.Color(
-        "test:N", title=None, scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())), legend=lines_legend()
-    )
-    base = alt.Chart(data)
-    law = base.mark_line(strokeDash=[4, 3], opacity=0.5).encode(
-        x, alt.Y("law:Q", title=NEEDED, **log_axis(low, high)), colour, detail=["instance_id:N", "test:N"]
-    )
-    lines = base.mark_line(strokeWidth=1.4, opacity=0.8).encode(x, y, colour, detail=["instance_id:N", "test:N"])
-    points = base.mark_point(filled=True, size=22, opacity=0.9).encode(
-        x, y, colour, tooltip=["instance_id", "test", "degrees", "needed", "law", "power", "expected"]
-    )
-    slopes = comparisons.read(context, DETECTION_FALLS.values())
-    said = "; ".join(
-        f"{test}: slope {number(value)}" for test, value in zip(TESTS, slopes["value"].to_list(), strict=True)
-    )
+    x = _angle(data, "angle between model and twin (degrees, log)")
+    y = spanning("needed", "triples for power 0.9 at level 0.05", data["needed"], room=2)
+    slopes = comparisons.read(context, DETECTION_FALLS.values()).with_columns(test=pl.Series(list(TESTS)))
+    said = plots.tell(slopes, "{test}: slope {value:.2f}")
     quotient = data.pivot("test", index=["instance_id", "share"], values="needed")
     ratio = float((quotient[TESTS[1]] / quotient[TESTS[0]]).to_numpy().mean())
     near = bool(((slopes["lo"] >= -2.1) & (slopes["hi"] <= -1.9)).fill_null(False).all())
-    title = alt.TitleParams(
-        "Half the angle between twins takes four times the triples" if near else "Triples that tell twins apart",
-        subtitle=[
-            f"{data['instance_id'].n_unique()} models (d = 6, k = 3); dashed: by the Fisher information at 0; {said}",
-            f"A test without a second model takes {ratio:.1f} times as many triples, on average",
+    return plots.figure(
+        [
+            *plots.lines(data, x, y.but(field="law"), BY_TEST, each="line", strokeDash=GUIDE, opacity=0.5),
+            *plots.lines(data, x, y, BY_TEST, each="line", strokeWidth=1.4, opacity=0.8),
+            *plots.points(data, x, y, BY_TEST.along(), tips=["instance_id", "power", "expected"], size=22, opacity=0.9),
         ],
+        data.drop("line"),
+        "Half the angle between twins takes four times the triples" if near else "Triples that tell twins apart",
+        f"A line is one of {plots.count([data['instance_id'].n_unique()], 'model')} (d = 6, k = 3); dashed: by the "
+        f"Fisher information at 0; {said}",
+        f"A test without a second model takes {ratio:.1f} times as many triples, on average",
+        told=f"Triples needed against the angle, {said}; Pearson over likelihood ratio {ratio:.2g}.",
+        width=500,
+        height=300,
     )
-    words = f"Triples needed against the angle, {said}; Pearson over likelihood ratio {ratio:.2g}."
-    return alt.layer(law, lines, points).properties(width=500, height=300, title=title, description=words), data
 
 
+@plots.drawn("Power in simulation")
 def detection_power(context: Results) -> Figure:
     """Power in simulation beside theory, and what counts of pairs tell."""
-    table = context.table("hmm_detection").with_columns(degrees=pl.col("theta").degrees())
-    names = {"power": "triples of the twin", "level": "triples of the model itself", "pairs": "pairs of the twin"}
+    table = plots.some(context.table("hmm_detection")).with_columns(degrees=pl.col("theta").degrees())
+    names = dict(zip(("power", "level", "pairs"), OF, strict=True))
     data = table.unpivot(list(names), index=["instance_id", "test", "degrees"], variable_name="what", value_name="told")
     data = data.with_columns(pl.col("what").replace_strict(names))
-    colours = [charts.BLUE, charts.GREY, charts.VERMILLION]
-    colour = alt.Color(
-        "what:N",
-        title="counts of",
-        scale=alt.Scale(domain=list(names.values()), range=colours),
-        legend=alt.Legend(orient="bottom"),
-    )
-    shape = alt.Shape("what:N", title="counts of", scale=alt.Scale(domain=list(names.values())))
-    bars = (
-        alt.Chart(pl.DataFrame({"told": [0.05, 0.9]}))
-        .mark_rule(color=charts.BLACK, strokeDash=[4, 3])
-        .encode(y="told:Q")
-    )
-    panels = []
-    for place, test in enumerate(TESTS):
-        points = (
-            alt.Chart(data.filter(test=test))
-            .mark_point(filled=True, size=30, opacity=0.7)
-            .encode(
-                alt.X(
-                    "degrees:Q",
-                    title="angle (degrees, log)",
-                    axis=alt.Axis(values=[1, 2, 5, 10, 20, 60]),
-                    scale=alt.Scale(type="log", domain=[0.6 * data["degrees"].to_numpy().min(), 70], nice=False),
-                ),
-                alt.Y(
-                    "told:Q",
-                    title="share of samples told apart" if place == 0 else None,
-                    scale=alt.Scale(domain=[0, 1]),
-                    axis=alt.Axis(values=charts.UNIT),
-                ),
-                colour,
-                shape,
-            )
+    by = plots.kinds(OF, "what", shapes=True, title="counts of")
+    x = _angle(data, "angle (degrees, log)")
+    y = plots.share("told", "share of samples told apart")
+    bars = [*plots.rule(y, 0.9, dash=GUIDE), *plots.rule(y, 0.05, dash=GUIDE)]
+    panels = [
+        plots.panel(
+            [*bars, *plots.points(data.filter(test=test), x, y, by, tips=["instance_id"], size=30, opacity=0.7)],
+            f"Test: {test}",
+            265,
+            230,
         )
-        panels.append(alt.layer(bars, points).properties(width=270, height=230, title=panel_title(f"Test: {test}")))
-    apart = comparisons.read(context, POWER_APART.values())["value"].to_list()
-    pairs = comparisons.read(context, PAIRS_TOLD.values())["value"].to_list()
-    good = None not in apart and max(map(abs, apart)) < 0.02
-    title = alt.TitleParams(
+        for test in TESTS
+    ]
+    apart, pairs = (comparisons.read(context, each.values()) for each in (POWER_APART, PAIRS_TOLD))
+    mean = float(table["power"].to_numpy().mean())
+    good = not apart["value"].has_nulls() and plots.most(apart["value"].abs()) < 0.02
+    return plots.figure(
+        plots.grid(panels, spacing=22),
+        data,
         "Simulated power is what theory says, and pairs tell nothing" if good else "Power in simulation",
-        subtitle=[
-            f"{count(table['draws'])} samples a point, as large as theory asks for; dashed: power 0.9, level 0.05",
-            f"Simulated less expected power: {', '.join(f'{value:+.3f}' for value in apart)}",
-        ],
+        f"A point is one of {plots.count([table['instance_id'].n_unique()], 'model')} at one angle: "
+        f"{plots.count(table['draws'], 'sample')}, as large as theory asks for",
+        f"Dashed: power 0.9, level 0.05. Simulated less expected power: {plots.tell(apart, '{value:+.3f}', ', ')}",
+        told="Share of samples told apart against the angle; pairs alone: "
+        f"{plots.tell(pairs, '{value:.3f}', ', ')} (level 0.05). Mean power {number(mean, 3)}.",
     )
-    words = (
-        f"Share of samples told apart against the angle; pairs alone: {', '.join(f'{value:.3f}' for value in pairs)} "
-        f"(level 0.05). Mean power {np.mean(table['power'].to_numpy()):.3f}."
-    )
-    return alt.hconcat(*panels, spacing=22).properties(title=title, description=words), data

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import altair as alt
 import polars as pl
 
-from pipeline.kit import charts, comparisons
+from pipeline.kit import charts, comparisons, plots
 from pipeline.kit.charts import Figure, number
+from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
 from pipeline.studies.selfsup.comparisons import GAUSSIAN_FALLS, NORMS
-from pipeline.studies.selfsup.figures.common import count, lines_legend, log_axis, panel_title
+from pipeline.studies.selfsup.figures.common import guide, spanning
 from schemas.selfsup.hmm import MIRROR, SOLUTION
 
-COLOURS = {SOLUTION: charts.BLUE, MIRROR: charts.VERMILLION}
+CANDIDATES = plots.kinds({SOLUTION: charts.BLUE, MIRROR: charts.VERMILLION}, "candidate", shapes=True)
+BY_NORM = plots.kinds(
+    {f"means of norm {norm:g}": colour for norm, colour in zip(NORMS, (charts.ORANGE, charts.BLUE), strict=False)},
+    "norm",
+    dashes=False,
+)
 SHOWN = 3  # models
 
 
+@plots.drawn("Two candidates for the means of a G-HMM")
 def candidates(context: Results) -> Figure:
     """Means of both candidates of three models: mirror images, of which one has a stochastic T."""
-    table = context.table("ghmm_candidates").with_columns(
+    table = plots.some(context.table("ghmm_candidates")).with_columns(
         pl.concat_str(pl.lit("state "), pl.col("state").cast(pl.String)).alias("name")
     )
     first = (
@@ -28,57 +34,37 @@ def candidates(context: Results) -> Figure:
         .to_list()[:SHOWN]
     )
     data = table.filter(pl.col("instance_id").is_in(first))
-    span = alt.Scale(domain=[-1.05, 1.05], nice=False)
-    colour = alt.Color(
-        "candidate:N",
-        title=None,
-        scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())),
-        legend=alt.Legend(orient="bottom"),
-    )
+    x = Axis("along", "along the mirror", domain=[-1.05, 1.05], values=[-1, 0, 1])
+    y = Axis("height", "across the mirror, v", domain=[-1.05, 1.05], values=[-1, 0, 1])
     panels = []
-    for place, name in enumerate(first):
+    for name in first:
         part = data.filter(instance_id=name)
-        x = alt.X("along:Q", title="along the mirror", scale=span, axis=alt.Axis(tickCount=3))
-        y = alt.Y(
-            "height:Q", title="across the mirror, v" if place == 0 else None, scale=span, axis=alt.Axis(tickCount=3)
-        )
-        mirror = alt.Chart(pl.DataFrame({"height": [0.0]})).mark_rule(color=charts.GREY).encode(alt.Y("height:Q"))
-        links = alt.Chart(part).mark_line(color=charts.GREY, strokeDash=[3, 3]).encode(x, y, detail="state:N")
-        points = (
-            alt.Chart(part)
-            .mark_point(filled=True, size=75, opacity=1)
-            .encode(
-                x,
-                y,
-                colour,
-                alt.Shape("candidate:N", title=None, scale=alt.Scale(domain=list(COLOURS))),
-                tooltip=["candidate", "state", "column_sum", "smallest"],
-            )
-        )
-        sums = {kind: float(part.filter(candidate=kind)["column_sum"].to_numpy().mean()) for kind in COLOURS}
+        marks = [
+            *plots.rule(y, 0, dash=plots.SOLID),
+            *plots.lines(part, x, y, charts.GREY, each="state", strokeDash=[3, 3]),
+            *plots.points(part, x, y, CANDIDATES, tips=["state", "column_sum", "smallest"], size=70),
+        ]
+        sums = [number(part.filter(candidate=kind)["column_sum"].mean(), 0) for kind in CANDIDATES.looks]  # type: ignore[arg-type]
         shape = name.rsplit("-", 1)[0].replace("-k", ", k = ").replace("d", "d = ")
-        line = f"columns of T sum to {' and '.join(number(sums[kind], 0) for kind in COLOURS)}"
-        panels.append(
-            alt.layer(mirror, links, points).properties(width=175, height=175, title=panel_title(shape, [line]))
-        )
+        panels.append(plots.panel(marks, shape, 170, 170, f"columns of T sum to {' and '.join(sums)}"))
     checks = context.table("ghmm_checks")
-    error = checks.filter(pl.col("check").str.starts_with("error"))["value"].to_numpy().max()
-    title = alt.TitleParams(
+    error = plots.most(checks.filter(pl.col("check").str.starts_with("error"))["value"])
+    return plots.figure(
+        plots.grid(panels, SHOWN, spacing=16),
+        data,
         "A predictor of one token leaves two sets of means, and one of them is a model"
         if checks["holds"].all()
         else "Two candidates for the means of a G-HMM",
-        subtitle=[
-            f"Theorem 5 step by step on exact predictors, {checks['instance_id'].n_unique()} models: "
-            f"errors up to {error:.0e}"
-        ],
+        f"Theorem 5 step by step on exact predictors, {plots.count([checks['instance_id'].n_unique()], 'model')}: "
+        f"errors up to {error:.0e}. Dashes join the two candidates of a state; grey: the mirror",
+        told=f"Means of both candidates of {len(first)} models on either side of the mirror.",
     )
-    words = f"Means of both candidates of {len(first)} models on either side of the mirror; errors up to {error:.1g}."
-    return alt.hconcat(*panels, spacing=16).properties(title=title, description=words), data
 
 
+@plots.drawn("Means and transitions fitted to pairs")
 def gaussian(context: Results) -> Figure:
     """Errors of M and T fitted to pairs against their number, for means of norm 1 and 3."""
-    table = context.table("ghmm_fit").with_columns(
+    table = plots.some(context.table("ghmm_fit")).with_columns(
         norm=pl.concat_str(pl.lit("means of norm "), pl.col("c").cast(pl.Int32).cast(pl.String))
     )
     long = table.unpivot(
@@ -90,50 +76,29 @@ def gaussian(context: Results) -> Figure:
         pl.col("error").max().alias("high"),
         pl.len().alias("models"),
     )
-    sizes = [float(n) for n in sorted(table["N"].unique().to_list())]
-    low, high = 0.6 * data["low"].to_numpy().min(), 1.6 * data["high"].to_numpy().max()
-    x = alt.X(
-        "N:Q",
-        title="pairs N (log)",
-        scale=alt.Scale(type="log", domain=[sizes[0] / 1.5, sizes[-1] * 1.5], nice=False),
-        axis=alt.Axis(values=sizes, format=".0e"),
-    )
-    names = [f"means of norm {norm:g}" for norm in NORMS]
-    colour = alt.Color(
-        "norm:N", title=None, scale=alt.Scale(domain=names, range=[charts.ORANGE, charts.BLUE]), legend=lines_legend()
-    )
+    sizes = [float(n) for n in table["N"].unique().sort()]
+    x = Axis("N", "pairs N (log)", log=True, domain=[sizes[0] / 1.5, sizes[-1] * 1.5], values=sizes, form="~e")
     panels = []
-    for what, named in (("err_M", "error of M over the norm (log)"), ("err_T", "error of T (log)")):
-        part = alt.Chart(data.filter(what=what))
-        y = alt.Y("median:Q", title=named, **log_axis(low, high))
-        guide = pl.DataFrame({"N": sizes, "median": [0.35 * (n / sizes[0]) ** -0.5 for n in sizes]})
-        panels.append(
-            alt.layer(
-                alt.Chart(guide).mark_line(color=charts.GREY, strokeDash=[4, 3], clip=True).encode(x, y),
-                part.mark_area(opacity=0.15).encode(
-                    x, alt.Y("low:Q", title=named, **log_axis(low, high)), alt.Y2("high:Q"), colour
-                ),
-                part.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=40)).encode(x, y, colour),
-            ).properties(width=260, height=230, title=panel_title("Means" if what == "err_M" else "Transitions"))
-        )
-    slopes = comparisons.read(context, GAUSSIAN_FALLS.values())
-    said = "; ".join(
-        f"norm {norm:g}: slope {number(value)}" for norm, value in zip(NORMS, slopes["value"].to_list(), strict=True)
-    )
-    title = alt.TitleParams(
+    for what, title, named in (("err_M", "Means", "error of M over the norm"), ("err_T", "Transitions", "error of T")):
+        y = spanning("median", named, [*data["low"], *data["high"]], room=1.6)
+        curves = plots.lines(data.filter(what=what), x, y, BY_NORM, band=("low", "high"), dots=True)
+        panels.append(plots.panel([*guide(x, y, sizes, -0.5, (sizes[0], 0.35)), *curves], title, 255, 230))
+    slopes = comparisons.read(context, GAUSSIAN_FALLS.values()).with_columns(norm=pl.Series(list(NORMS)))
+    said = plots.tell(slopes, "norm {norm:g}: slope {value:.2f}")
+    return plots.figure(
+        plots.grid(panels),
+        data,
         "Means that lie farther apart are learned from fewer pairs"
-        if _closer(data, names)
+        if _closer(data)
         else "Means and transitions fitted to pairs",
-        subtitle=[
-            f"Medians of {count(data['models'])} models (d = 4, k = 3), and their range; of M: {said}",
-            "Dashed: slope −1/2",
-        ],
+        f"Lines: medians of {plots.count(data['models'], 'model')} (d = 4, k = 3); bands: from least to most; dashed: "
+        f"slope −1/2. Of M: {said}",
+        told=f"Errors of M and T against pairs: {said}.",
     )
-    words = f"Errors of M and T against pairs: {said}."
-    return alt.hconcat(*panels, spacing=26).properties(title=title, description=words), data
 
 
-def _closer(data: pl.DataFrame, names: list[str]) -> bool:
+def _closer(data: pl.DataFrame) -> bool:
     """Return whether at every size the median error of M is smaller for the larger norm."""
     both = data.filter(what="err_M").pivot("norm", index="N", values="median")
-    return set(names) <= set(both.columns) and bool((both[names[1]] < both[names[0]]).all())
+    near, far = BY_NORM.looks
+    return {near, far} <= set(both.columns) and bool((both[far] < both[near]).all())
