@@ -6,6 +6,8 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
+from schemas.results import SCALES
+
 # Of a gate: whether the effect that it asks for (a direction, an order, a bound) is there.
 HOLDS = "holds"
 FAILS = "fails"
@@ -38,8 +40,6 @@ EXTERNAL = "needs-external"
 
 # How the source says a published number.
 NUMBER, FLOOR, CEILING = FORMS = ["number", "at least", "at most"]
-
-SCALES = ["smoke", "quick", "long", "paper"]
 
 
 class Claims(pa.DataFrameModel):

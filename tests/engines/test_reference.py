@@ -38,7 +38,7 @@ def verify(workspace: Workspace) -> int:
 def clone(built: Workspace, tmp_path: Path) -> Workspace:
     """A second work tree at another scale; ``built`` stays at its own."""
     other = Workspace(Path(shutil.copytree(built.path, tmp_path / "clone", symlinks=True)), dict(built.env))
-    other.change(lambda params: params.update(scale="quick"))
+    other.change(lambda params: params.update(scale="long"))
     return other
 
 
@@ -49,7 +49,7 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     built.run("dvc", "remote", "add", "-d", "store", ".dvcstore")
     assert freeze(built, clone.path).startswith("0 data/reference/toy is in DVC's cache")
     record = json.loads((built.path / "data/reference/toy/record.json").read_text())
-    assert (record["name"], record["scale"]) == ("toy", "quick")
+    assert (record["name"], record["scale"]) == ("toy", "long")
     train = record["jobs"]["train-toy-a"]
     assert train["params"]["params/toy/runs.yaml:toy-a"]["lr"] == 0.5
     assert train["params"]["scale"] == "quick" and train["device"] is None  # noted by the trainer alone

@@ -458,3 +458,18 @@ def test_a_job_needs_the_files_of_its_own_study_alone(tmp_path: Path) -> None:
     for key in ("nce", "nce-digits", "dyckling", None):
         with pytest.raises(SandglassError, match="nce"):
             params.load(tmp_path, of=key)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_datasets_hold_what_runs_read_of_them(scale: str) -> None:
+    """Steps refuse a run whose dataset is too small, hours after the start: no scale may have one."""
+    loaded = params.load(ROOT, scale)
+    datasets = loaded.members("datasets")
+    for key, run in loaded.members("runs").items():
+        dataset = datasets.get(run.dataset)
+        if not run.replicas or dataset is None:
+            continue
+        if run.study in ("automata", "depth") and getattr(dataset, "task", "") != "sc":  # sequences that are read once
+            assert dataset.train >= run.steps * run.batch, f"{key} at {scale}"
+        if getattr(run, "corpus", "") == "per_replica":
+            assert dataset.corpora >= run.replicas, f"{key} at {scale}"
