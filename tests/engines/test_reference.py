@@ -52,7 +52,7 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     assert (record["name"], record["scale"]) == ("toy", "long")
     train = record["jobs"]["train-toy-a"]
     assert train["params"]["params/toy/runs.yaml:toy-a"]["lr"] == 0.5
-    assert train["params"]["scale"] == "quick" and train["device"] is None  # noted by the trainer alone
+    assert train["params"]["scale"] == "long" and train["device"] is None  # noted by the trainer alone
     assert "pipeline/studies/toy/runs.py" in train["code"]
     assert "data/datasets/toy/toy-numbers/toy-numbers.parquet" in train["inputs"]
     kept = {str(path.relative_to(built.path / "data/reference/toy")) for path in _files(built)}
