@@ -115,7 +115,9 @@ def annulus(context: Results) -> Figure:
     y = Axis("kappa_min", named, domain=[end / 4 for end in quarters])
     printed = pl.DataFrame({"low": [DECAY[0]], "high": [DECAY[1]]})
     within = alt.Chart(printed).mark_rect(color=charts.GREY, opacity=0.2).encode(y.at(alt.Y, "low"), alt.Y2("high:Q"))
-    limits = alt.Chart(data).mark_rule(strokeDash=[4, 3], strokeWidth=1.5).encode(y.at(alt.Y, "limit"), by.colour())
+    limits = (
+        alt.Chart(data).mark_rule(strokeDash=[4, 3], strokeWidth=1.5).encode(y.at(alt.Y, "limit"), by.lines()["color"])
+    )
     last = data.filter(pl.col("R") == pl.col("R").max())
     inside = last.filter(pl.col("kappa_min").is_between(*DECAY)).height
     return plots.figure(

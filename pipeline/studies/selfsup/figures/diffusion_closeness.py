@@ -60,7 +60,7 @@ def closeness(context: Results) -> Figure:
         # The shapes under the points are there for their legend: with colours, it would have none.
         shapes = plots.points(rows, x, y, by_shift, size=65)
         *_, marks = plots.points(rows, x, y, by, hollow="fitted", tips=["q_id"], size=65)
-        marks = marks.encode(shape=by_shift.points()["shape"].legend(None))
+        marks = marks.encode(shape=by_shift.points()["shape"])
         dashed = [] if under is None else plots.lines(under, x, y, charts.GREY, strokeDash=GUIDE, strokeWidth=1.5)
         panels.append(plots.panel([*dashed, *shapes, marks], title, 140, 210))
     limit, law, matched = (value(context, comparison) for comparison in (LIMIT_SLOPE, LAW, EQUALLY_CLOSE))
