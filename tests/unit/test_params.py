@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import jsonschema
 import pytest
@@ -20,7 +21,9 @@ from pipeline.audit import specification
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.params import WITH_VARIANTS, reading, schema
+from pipeline.params.entries import Header
 from pipeline.params.scales import SCALES, resolve
+from schemas import results
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,6 +86,11 @@ def test_the_files_are_valid_at_every_scale(study: str) -> None:
     for scale in SCALES:
         assert load_study(study, scale).scale == scale
     assert params.load(ROOT).studies.keys() == set(STUDIES)
+
+
+def test_parameters_and_tables_know_the_same_scales() -> None:
+    """A scale that tables refuse costs a whole build: they are named in both, since neither may import the other."""
+    assert [*SCALES] == results.SCALES == [*get_args(Header.model_fields["scale"].annotation)]
 
 
 def test_long_is_quick_where_nothing_is_said_of_it() -> None:
