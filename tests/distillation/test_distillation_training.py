@@ -13,7 +13,7 @@ from workspace import load_study
 
 from pipeline.errors import SandglassError
 from pipeline.languages import parity
-from pipeline.store import tables
+from pipeline.store import checkpoints, tables
 from pipeline.studies.distillation import costs, datasets, labels, runs
 from pipeline.studies.distillation.params import Arm, Checkpoint
 from pipeline.training import core, ensemble, jobs
@@ -223,6 +223,14 @@ def test_answers_are_those_of_the_scheduled_checkpoint(folder: Path, member: str
                     np.testing.assert_allclose(row["soft"][K * first : K * first + K], expected, atol=1e-4)
                 checked += 1
     assert checked > len(entry.arms)
+
+
+def test_answers_are_kept_in_a_type_that_a_gpu_can_index(folder: Path) -> None:
+    """Torch has no index of unsigned 16-bit numbers there: students of stored answers trained on a CPU alone."""
+    job = _job(folder, "distillation-pupils-1")
+    hard = checkpoints.read(job.path)[0]["hard"]
+    assert job.objective.answers["hard"].dtype == torch.int16
+    np.testing.assert_array_equal(job.objective.answers["hard"].numpy(), hard)
 
 
 @pytest.mark.parametrize("member", ["distillation-pupils-1", "distillation-endings-pupils-2-2"])

@@ -79,6 +79,8 @@ class Objective:
         self.own = torch.arange(len(self.names)) % settings["side"] if arms > 1 else slice(None)
         self.sequences = int(settings["batch"]) * EPOCH
         self.answers = {name: torch.from_numpy(data[name]) for name in ("hard", "soft") if name in data}
+        if "hard" in self.answers:  # torch has no index of uint16 on a GPU; classes are few, so the bits are the same
+            self.answers["hard"] = self.answers["hard"].view(torch.int16)
         # Students with answers of a kind, and their rows in these.
         self.listening: dict[str, tuple[Tensor, Tensor]] = {}
         for name in self.answers:
