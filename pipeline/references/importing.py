@@ -50,7 +50,7 @@ def freeze(study: str, clone: Path, name: str | None = None) -> Path:
     _refuse_name(name, study, parameters.load())
     with engines.alone():  # `dvc add` below takes DVC's lock by itself
         pass
-    jobs = [job for job in graph.jobs(params) if job.study == study and job.step != "report"]
+    jobs = _behind([job for job in graph.jobs(params) if job.study == study and job.step in KEPT], params)
     _refuse_stale(clone, jobs)
     stages = YAML(typ="safe").load((clone / "dvc.lock").read_text(encoding="utf-8"))["stages"]
     record = {
@@ -97,6 +97,17 @@ def _refuse_name(name: str, study: str, here: parameters.Params) -> None:
         taken = None
     if taken:
         raise SandglassError(f"{REFERENCE / name} is for results of {taken}: give the set another --name")
+
+
+def _behind(kept: list[graph.Job], params: parameters.Params) -> list[graph.Job]:
+    """Return the jobs ``kept`` and all that they are made from: a run that none of them reads is not asked for."""
+    found = set(kept)
+    ahead = list(kept)
+    while ahead:
+        new = [job for job in graph.parents(ahead.pop(), params) if job not in found]
+        found |= set(new)
+        ahead += new
+    return [job for job in graph.jobs(params) if job in found]
 
 
 def _refuse_stale(clone: Path, jobs: list[graph.Job]) -> None:

@@ -116,6 +116,18 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     assert verify(built) == 1
 
 
+def test_a_set_asks_for_no_run_that_its_experiments_do_not_read(built: Workspace, clone: Workspace) -> None:
+    """What was not built is taken out of the experiments of the clone, and need not be there."""
+    file = clone.path / "params/toy/experiments.yaml"
+    file.write_text(file.read_text().replace("runs: [toy-a, toy-b]", "runs: [toy-a]"))
+    assert clone.snakemake("--cores", "2", "toy").status == 0
+    assert "train-toy-b" in clone.run("dvc", "status").output
+    assert freeze(built, clone.path).startswith("0 ")
+    record = json.loads((built.path / "data/reference/toy/record.json").read_text())
+    assert {"train-toy-a", "analyse-toy-means", "claims-toy"} <= record["jobs"].keys()
+    assert "train-toy-b" not in record["jobs"]
+
+
 def test_a_set_is_made_from_a_clone_of_what_is_published(built: Workspace, tmp_path: Path) -> None:
     pulled = built.pushed_clone(tmp_path / "pulled")
     assert pulled.run("dvc", "pull", "--allow-missing").status == 0
