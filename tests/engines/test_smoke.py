@@ -20,8 +20,6 @@ from pipeline.report.results import ERRATUM_KINDS
 from schemas.claims import NOT_RUN, TOO_FEW
 
 Smoke = Callable[[str], Workspace]
-# Studies whose figures are drawn with `kit.plots`.
-ON_THE_KIT = [*("automata", "distillation", "dyck", "flipflop", "nce"), *("parallel", "selfsup", "topic", "verifier")]
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -58,10 +56,9 @@ def test_figures_carry_their_data_in_three_forms(smoke_of: Smoke, study: str) ->
         assert chart["$schema"].startswith("https://vega")
         assert not lost_titles(chart), f"{name}: an axis without a title takes it from the layers beside it"
         assert pl.read_parquet(base.with_suffix(".parquet")).height > 0
-        if study in ON_THE_KIT:
-            module = params.load(folder).experiments[experiment].module
-            draw = getattr(importlib.import_module(f"pipeline.studies.{study}.figures.{module}"), name)
-            assert not unsaid(chart, draw.__doc__ or ""), f"{name}: say it in title, subtitle or caption"
+        module = params.load(folder).experiments[experiment].module
+        draw = getattr(importlib.import_module(f"pipeline.studies.{study}.figures.{module}"), name)
+        assert not unsaid(chart, draw.__doc__ or ""), f"{name}: say it in title, subtitle or caption"
 
 
 def lost_titles(chart: Any) -> list[set[str | None]]:

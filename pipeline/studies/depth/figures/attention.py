@@ -2,116 +2,94 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, plots
 from pipeline.kit.attention_maps import QUERY, attention_map
-from pipeline.kit.charts import Figure, empty, number
+from pipeline.kit.charts import Figure
+from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
 from pipeline.studies.depth.figures.common import shape_name
 from pipeline.studies.depth.names import CONSTRUCTED, GENERALIZATION, PROBES, TRAINED, TWO_PAIRS
 
 CELL = 24  # pixels of one weight
-SCALED = "Weights relative to the largest of each map: ReLU attention has no scale of its own"
+NOTES = (
+    "One trained model beside the construction. Weights are relative to the largest of each map",
+    "Of the last layer, its last query alone, which is all that is read",
+)
+START = "at the start"
+LAYER = pl.col("layer")
+LOOKS = {START: Look(charts.GREY, shape="diamond"), TRAINED: Look(charts.BLUE)}
+COLUMNS = ("probe", "run", "source", "replica", "learned", "layer", "query", "key", "query_token", "key_token")
 
 
+@plots.drawn("Attention on reasoning probes (Figure 3)")
 def fig3(context: Results) -> Figure:
     """Figure 3: a two-layer model on reasoning probes."""
-    probes = [probe for probe, run in PROBES.items() if run == TWO_PAIRS]
-    return _maps(context, probes, "Attention on reasoning probes (Figure 3)")
+    return _maps(context, TWO_PAIRS, "reasoning probes (Figure 3)")
 
 
+@plots.drawn("Attention on template probes (section 6.2)")
 def fig3b(context: Results) -> Figure:
     """A two-layer model on template probes (section 6.2)."""
-    probes = [probe for probe, run in PROBES.items() if run == GENERALIZATION[2]]
-    return _maps(context, probes, "Attention on template probes (section 6.2)")
+    return _maps(context, GENERALIZATION[2], "template probes (section 6.2)")
 
 
-def _maps(context: Results, probes: list[str], name: str) -> Figure:
+def _maps(context: Results, run: str, name: str) -> Figure:
     """Draw a row per probe: maps of both layers, of one trained model and of the construction."""
-    table = context.table("attention").filter(pl.col("probe").is_in(probes), head=0)
-    if not table.height:
-        return empty(name, "the runs of this figure train nothing at this scale")
+    probes = [probe for probe, of in PROBES.items() if of == run]
+    table = plots.some(context.table("attention").filter(pl.col("probe").is_in(probes)))
     first = (pl.col("replica") == pl.col("replica").first().over("probe", "source")) | pl.col("replica").is_null()
     largest = pl.col("weight").max().over("probe", "source", "layer")
-    data = (
-        table.filter(first)
-        .with_columns(pl.when(largest > 0).then(pl.col("weight") / largest).otherwise(0.0).alias("share"))
-        .select(
-            "probe",
-            "run",
-            "source",
-            "replica",
-            "learned",
-            "layer",
-            "query",
-            "key",
-            "query_token",
-            "key_token",
-            "weight",
-            "share",
-        )
-        .sort("probe", "layer", "source", "query", "key")
+    data = table.filter(first).select(
+        *COLUMNS, "weight", share=pl.when(largest > 0).then(pl.col("weight") / largest).otherwise(0.0)
     )
-    rows, words = [], []
-    for probe in probes:
-        part = data.filter(probe=probe)
-        drawn = [
-            _map(part.filter(layer=layer, source=source), probe, layer, source)
-            for layer in part["layer"].unique().sort().to_list()
-            for source in (TRAINED, CONSTRUCTED)
-            if part.filter(layer=layer, source=source).height
-        ]
-        if drawn:
-            title = alt.TitleParams(probe, fontSize=14, offset=4)
-            rows.append(alt.hconcat(*drawn, spacing=22, title=title))
-            words += _sentences(part, probe)
-    title = alt.TitleParams(name, subtitle=[SCALED, "Last layer: its last query alone, which is all that is read"])
-    description = f"{name}: share of the map's largest weight that each query puts on each key. {'. '.join(words)}."
-    figure = alt.vconcat(*rows, spacing=20).resolve_scale(color="shared")
-    return figure.properties(title=title, description=description), data
+    data = data.sort("probe", "layer", "source", "query", "key")
+    rows = [_row(data.filter(probe=probe), probe) for probe in probes if probe in data["probe"]]
+    inside = _inside(data)
+    weight = _range(inside["inside"] * 100, ".0f")
+    return plots.figure(
+        plots.grid(rows, 1),
+        data,
+        f"The last query puts {weight} % of its weight where the construction reads, on {name}",
+        *NOTES,
+        told=plots.tell(inside, "{probe}: {inside:.0%} of the weight where the construction reads") + ".",
+    )
 
 
-def _map(frame: pl.DataFrame, probe: str, layer: int, source: str) -> Any:
+def _row(data: pl.DataFrame, probe: str) -> plots.Panel:
+    maps = [_map(part, probe, source) for layer in plots.split(data, "layer") for source, part in _by_source(layer[1])]
+    return alt.hconcat(*maps, spacing=22, title=alt.TitleParams(probe, fontSize=14, offset=4))
+
+
+def _by_source(data: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    return [(source, part) for source in (TRAINED, CONSTRUCTED) if (part := data.filter(source=source)).height]
+
+
+def _map(data: pl.DataFrame, probe: str, source: str) -> plots.Panel:
     """Draw a map, keys below each other, queries beside each other, as in the columns of the paper."""
-    failed = source == TRAINED and not frame["learned"].all()
-    drawn_of = f"{source}, unsolved" if failed else source
-    title = alt.TitleParams([f"layer {layer},", drawn_of], fontSize=charts.SIZE, fontWeight="normal", offset=4)
-    drawn = attention_map(
-        frame,
-        probe,
-        CELL,
-        columns=QUERY,
-        queries=frame["query"].unique().sort().to_list(),
-        shade="share",
-        title="weight",
-    )
-    return drawn.properties(title=title)
+    words = [f"layer {data['layer'][0]},", source if data["learned"].all() else f"{source}, unsolved"]
+    queries = data["query"].unique().sort().to_list()
+    drawn = attention_map(data, probe, CELL, columns=QUERY, queries=queries, shade="share", title="weight")
+    return drawn.properties(title=alt.TitleParams(words, fontSize=charts.SIZE, fontWeight="normal", offset=4))
 
 
-def _sentences(part: pl.DataFrame, probe: str) -> list[str]:
-    """Return, in words, which key the last query reads most in the last layer."""
-    last = part.filter(pl.col("layer") == pl.col("layer").max(), pl.col("query") == pl.col("query").max())
-    sentences = []
-    for source in (TRAINED, CONSTRUCTED):
-        best = last.filter(source=source).sort("share", descending=True).head(1)
-        sentences += [
-            f"{probe}, {source}: the last query reads {row['key_token']} at position {row['key']} most"
-            for row in best.iter_rows(named=True)
-        ]
-    return sentences
+def _inside(data: pl.DataFrame) -> pl.DataFrame:
+    """Return, of each probe, the share of the trained weight of the last query that lies where the constructed does."""
+    deepest, latest = (pl.col(name) == pl.col(name).max().over("probe") for name in ("layer", "query"))
+    last = data.filter(deepest, latest)
+    read = last.filter(pl.col("share") > 0, source=CONSTRUCTED).select("probe", "key", read=True)
+    trained = last.filter(source=TRAINED).join(read, on=["probe", "key"], how="left")
+    within = pl.col("weight").filter(pl.col("read").is_not_null()).sum() / pl.col("weight").sum()
+    return trained.group_by("probe", maintain_order=True).agg(inside=within)
 
 
+@plots.drawn("Agreement of trained with constructed attention")
 def agreement(context: Results) -> Figure:
     """Cosine of trained and constructed attention, layer by layer, before and after training."""
-    name = "Agreement of trained with constructed attention"
     shown = pl.col("experiment").is_in(["exp-1", "exp-5", "ablation"])
-    table = context.table("agreement").filter(shown & pl.col("cosine").is_not_null())
-    if not table.height:
-        return empty(name, "nothing that has a construction was trained")
+    table = plots.some(context.table("agreement").filter(shown & pl.col("cosine").is_not_null()))
     known = context.table("runs").select("run", "init", "optimizer", "readout").unique()
     ended = context.table("summary").select("run", "lr", "replica", "learned")
     table = table.join(known, on="run", how="left", maintain_order="left")
@@ -122,50 +100,35 @@ def agreement(context: Results) -> Figure:
         pl.when(pl.col(column).n_unique().over("name") > 1).then(pl.format(words, column)).otherwise(pl.lit(""))
         for column, words in (("k", ", k={}"), ("readout", ", classifier {}"))
     ]
-    where = pl.format("{}{}{}: layer {}", "name", *more, "layer")
-    long = table.select(
-        where.alias("where"),
-        "run",
-        "task",
-        "layers",
-        "layer",
-        "head",
-        "replica",
-        "learned",
-        pl.col("cosine_start").alias("at the start"),
-        pl.col("cosine").alias("trained"),
-    ).unpivot(
-        ["at the start", "trained"],
-        index=["where", "run", "task", "layers", "layer", "head", "replica", "learned"],
-        variable_name="when",
-        value_name="cosine",
-    )
+    index = ["where", "run", "task", "init", "layers", "layer", "head", "replica", "learned"]
+    where = pl.format("{}{}{}: layer {}", "name", *more, "layer").alias("where")
+    long = table.with_columns(where).rename({"cosine_start": START, "cosine": TRAINED})
+    long = long.unpivot([START, TRAINED], index=index, variable_name="when", value_name="cosine")
     data = long.sort("task", "layers", "run", "layer", "head", "replica", "when")
-    order = list(dict.fromkeys(data["where"].to_list()))
-    colours = alt.Scale(domain=["at the start", "trained"], range=[charts.GREY, charts.BLUE])
-    shapes = alt.Scale(domain=["at the start", "trained"], range=["diamond", "circle"])
-    base = alt.Chart(data).encode(
-        x=alt.X("cosine:Q", title="cosine (one mark per head and model)", scale=alt.Scale(domain=[0, 1])),
-        y=alt.Y("where:N", title=None, sort=order, axis=alt.Axis(labelLimit=360, grid=True, ticks=False)),
-        color=alt.Color("when:N", title=None, scale=colours, legend=alt.Legend(orient="top")),
-        shape=alt.Shape("when:N", title=None, scale=shapes),
-        tooltip=["where:N", "when:N", "replica:O", "head:O", "learned:N", alt.Tooltip("cosine:Q", format=".3f")],
+    by = Kinds("when", LOOKS)
+    x = Axis("cosine", "cosine (one mark per head and model)", domain=[-0.02, 1.02], values=charts.UNIT)
+    y = Axis("where", None, "N", order=data["where"].unique(maintain_order=True).to_list(), more={"grid": True})
+    marks = plots.points(data, x, y, by, hollow="learned", tips=("replica", "head"), opacity=0.8)
+    learned = plots.some(data.filter("learned"), "no model learned its task")
+    medians = learned.group_by("where", "when", maintain_order=True).agg(pl.median("cosine"))
+    ends = learned.filter(pl.col("init") != "random", when=TRAINED).group_by("where", "layer").agg(pl.median("cosine"))
+    first, later = (_range(ends.filter(place)["cosine"], ".2f") for place in (LAYER == 1, LAYER > 1))
+    return plots.figure(
+        marks,
+        data,
+        f"First layers stay near the construction that they start from (cosine {first}), later ones end at {later}",
+        "Mean cosine of attention matrices over test sequences; of the last layer, of its last query",
+        "First layers start from their construction (R1), unless the run is one of random starts",
+        "In the title: medians of models that learned, without random starts",
+        f"{plots.count(data.group_by('where').agg(pl.col('replica').n_unique())['replica'], 'model')} of each run; "
+        "hollow: models that did not learn their task",
+        told=f"Medians of models that learned: {plots.tell(medians, '{where}, {when}: {cosine:.2f}')}.",
+        width=290,
+        height=alt.Step(22),
     )
-    points = alt.layer(
-        base.transform_filter("datum.learned").mark_point(filled=True, size=55, opacity=0.8),
-        base.transform_filter("!datum.learned").mark_point(filled=False, size=55, opacity=0.8),
-    )
-    learned = data.filter("learned")
-    medians = learned.group_by("where", "when", maintain_order=True).agg(pl.col("cosine").median())
-    summary = "; ".join(f"{where}, {when}: {number(value)}" for where, when, value in medians.iter_rows())
-    words = f"Medians of models that learned: {summary or 'there are none'}"
-    title = alt.TitleParams(
-        name,
-        subtitle=[
-            "Mean cosine of attention matrices over test sequences; of the last layer, of its last query",
-            "First layers start from their construction (R1), unless the run is one of random starts",
-            "Hollow: models that did not learn their task",
-        ],
-    )
-    chart = points.properties(width=290, height=alt.Step(22), title=title, description=f"{name}. {words}.")
-    return chart, data
+
+
+def _range(values: pl.Series, form: str) -> str:
+    """Return the least and the most of ``values`` in words: ``0.15 to 0.78``."""
+    low, high = format(plots.least(values), form), format(plots.most(values), form)
+    return low if low == high else f"{low} to {high}"
