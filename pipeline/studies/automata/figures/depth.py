@@ -14,6 +14,7 @@ from schemas.automata.tasks import TASKS
 
 CELL, ROW = 35, 18
 NO_INPUT = 0  # stands for no layers: one label for each position
+SOLVED = 99  # per cent of tokens
 NAMES = f"datum.value == {NO_INPUT} ? 'none' : datum.label"
 
 
@@ -59,10 +60,13 @@ def _figure(context: Results, column: str, figure: str, what: str) -> Figure:
     ]
     deepest = data.filter(pl.col("depth") > NO_INPUT, where="here").sort("task", "depth")
     ends = deepest.group_by("name", maintain_order=True).last()
+    solved, least = ends.filter(pl.col("value") >= SOLVED), ends.sort("value").head(1)
+    names = plots.tell(solved, "{name}", ", ") or "none"
     return plots.figure(
         plots.grid(panels, 1),
         data,
-        f"With {plots.count(ends['depth'], 'layer')}, right on: {plots.tell(ends, '{name} {text} %', ', ')}",
+        f"With the most layers tried, {plots.count(ends['depth'], 'layer')}, {solved.height} of {ends.height} automata "
+        f"reach {SOLVED} % ({names}); least: {plots.tell(least, '{name} with {text} %')}",
         f"{what.capitalize()}, per cent of tokens; none: the best label at each position, without the input. Lengths "
         "of inputs differ here and there, so that depths compare within a map alone",
         told=f"Here, per cent: {plots.tell(deepest, '{name} at {depth} layers {text}')}.",
@@ -93,12 +97,13 @@ def training_curves(context: Results) -> Figure:
     ]
     last = data.filter(pl.col("step") == pl.col("step").max().over("run")).group_by("task", "depth")
     ends = last.agg(least=pl.min("accuracy"), most=pl.max("accuracy"), n=pl.len()).sort("task", "depth")
-    ends = ends.with_columns(name=in_words(pl.col("task")))
-    words = plots.tell(ends, "{name}, {depth} layers: {least:.2f} to {most:.2f}")
+    plural = pl.when(pl.col("depth") == 1).then(pl.lit("")).otherwise(pl.lit("s"))
+    ends = ends.with_columns(name=in_words(pl.col("task")), layers=pl.format("{} layer{}", "depth", plural))
+    words = plots.tell(ends, "{name}, {layers}: {least:.2f} to {most:.2f}")
     return plots.figure(
         plots.grid(panels),
         data,
-        f"At the end of training models are right on {words}".replace("on ", "on ", 1),
+        f"At the end of training models are right on {words}",
         f"A line is one model, {plots.count(ends['n'], 'model')} of each depth",
         told=f"Accuracy at the end. {words}.",
     )
