@@ -6,8 +6,8 @@ away``.
 ``pack`` makes the datasets that the study's runs below need, at the scale of params.yaml (`paper` for what is worth a
 data-centre GPU), and exports each run with its trainer (`python -m pipeline train RUN --export`). ``go.sh`` runs on a
 machine with torch, numpy and safetensors: it measures all models of a run beside one after the other, then trains
-them; stopped, it goes on. ``take`` brings the weights back as if they had been trained here, and appends the speeds to
-benchmarks/GPU.md. Then a build of the study goes on with them.
+them, eight members at a time; stopped, it goes on. ``take`` brings the weights back as if they had been trained here,
+and appends the speeds to benchmarks/GPU.md. Then a build of the study goes on with them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def pack(study: Study, folder: Folder) -> None:
             raise typer.Exit(status)
     for run in runs:
         print(f"{run}: {len(portable.export(run, folder / run))} members at scale {loaded.scale}")
-    lines = [f"(cd {run} && python {portable.TRAINER} --speed && python {portable.TRAINER})" for run in runs]
+    lines = [
+        f"(cd {run} && python {portable.TRAINER} --speed && python {portable.TRAINER} --at-once 8)" for run in runs
+    ]
     (folder / "go.sh").write_text("\n".join(["set -e", *lines, ""]), encoding="utf-8")
     print(f"carry {folder} to the GPU, there: sh go.sh; and back: python benchmarks/gpu.py take {study} {folder}")
 

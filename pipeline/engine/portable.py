@@ -39,8 +39,9 @@ README = """{count} job(s) of the run {run}, scale {scale}, to train on another 
 
 It needs Python 3.11, torch, numpy and safetensors{more}; nothing has to be installed here.
 
-    python {trainer}            trains on the GPU if there is one; stopped, it goes on where it was
-    python {trainer} --speed    measures all models of a job at once beside one of them
+    python {trainer}              trains on the GPU if there is one; stopped, it goes on where it was
+    python {trainer} --at-once 8  trains eight jobs at a time: a step of small models leaves most of a GPU idle
+    python {trainer} --speed      measures all models of a job at once beside one of them
 
 Then carry the folder back:
 

@@ -27,6 +27,7 @@ NOT_MEASURED = "(not measured at this scale)"  # in place of a number
 
 
 # What a text may say of a gate in one word or number: the column that it is from, and how it is said.
+LARGER = {"long": "longer run", "paper": "published size"}  # scales, as readers know them who have read nothing else
 SAID: dict[str, tuple[str, Callable[[Row], str]]] = {
     "value": ("value", lambda row: wording.rounded(row["value"])),
     "percent": ("value", lambda row: wording.percent(row["value"])),
@@ -52,8 +53,9 @@ class Told:
 
     @property
     def scale(self) -> str:
-        """Return at which scale it was measured if that is not the scale of this build: ``at long``; else nothing."""
-        return "" if self.row["scale"] == self.own["scale"] else f"at {self.row['scale']}"
+        """Return what tells its scale if that is not the scale of this build, ``longer run``; else nothing."""
+        scale: str = self.row["scale"]
+        return "" if scale == self.own["scale"] else LARGER.get(scale, f"at {scale}")
 
     def number(self, value: str, interval: str) -> str:
         """Return a number with its interval and scale, in brackets behind it, where it has them."""

@@ -2,8 +2,10 @@
 
 ``python -m pipeline train RUN --export DIR`` leaves this, with what it imports, as ``DIR/trainer.pyz`` beside
 ``DIR/jobs/<member>/job.safetensors``. ``python trainer.pyz`` there trains all members, goes on where it was stopped,
-and leaves their weights beside the job files, and in ``trained.json`` what they were trained on. With ``--speed`` it
-measures how much faster all models of a member train together than one after the other, and writes ``speed.json``.
+and leaves their weights beside the job files, and in ``trained.json`` what they were trained on. With ``--at-once 8``
+it trains eight members at a time, each in a process of its own: a step of small models leaves most of a GPU idle. With
+``--speed`` it measures how much faster all models of a member train together than one after the other, and writes
+``speed.json``.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ import contextlib
 import io
 import json
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,18 +40,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("folder", nargs="?", type=Path, default=Path(sys.argv[0]).parent, help="where jobs/ lies")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="train N members at a time")
+    parser.add_argument("--member", help=argparse.SUPPRESS)  # one alone, in a process that another one started
     parser.add_argument("--speed", action="store_true", help="measure all models at once beside one; train nothing")
     asked = parser.parse_args(arguments)
     paths = sorted((asked.folder / JOBS).glob("*/job.safetensors"))
     if not paths:
         parser.error(f"{asked.folder / JOBS} has no job: say which folder was exported")
+    if asked.at_once < 1:
+        parser.error("--at-once: at least 1")
     if asked.device == "cuda" and not torch.cuda.is_available():
         parser.error("torch finds no GPU here")
     device = torch.device("cuda" if asked.device != "cpu" and torch.cuda.is_available() else "cpu")
     if device.type == "cpu":
         torch.set_num_threads(1)
     try:
-        (_measure if asked.speed else _train)(asked.folder, paths, device)
+        if asked.member:
+            _train_one(asked.folder / JOBS / asked.member / "job.safetensors", asked.member, device)
+        elif asked.speed:
+            _measure(asked.folder, paths, device)
+        else:
+            return _train(asked.folder, paths, device, asked.at_once)
     except KeyboardInterrupt:
         print("stopped; run the same command again to go on", file=sys.stderr)
         return 130
@@ -60,23 +73,45 @@ def machine(device: torch.device) -> dict[str, str]:
     return {"device": device.type, "processor": name, "torch": torch.__version__, "python": platform.python_version()}
 
 
-def _train(folder: Path, paths: list[Path], device: torch.device) -> None:
+def _train(folder: Path, paths: list[Path], device: torch.device, at_once: int) -> int:
+    """Train all members, ``at_once`` at a time; return 1 if one of them failed."""
     file = folder / RECORD
     record: dict[str, Any] = machine(device) | {"seconds": {}}
     with contextlib.suppress(OSError, ValueError, KeyError):
         record["seconds"] = json.loads(file.read_text(encoding="utf-8"))["seconds"]
-    for number, path in enumerate(paths, start=1):
-        job, member, started = TrainingJob(path), path.parent.name, time.monotonic()
-        job.folder.mkdir(exist_ok=True)
-        said = _Progress(f"{number} of {len(paths)}, {member}", job.header.steps)
-        for replicas in ensemble.groups(job, device.type):
-            with contextlib.redirect_stdout(said):
-                core.train_to_file(job, replicas, device)
-        took = time.monotonic() - started
-        record["seconds"][member] = round(record["seconds"].get(member, 0.0) + took, 2)
+    failed = []
+
+    def train(number: int, path: Path) -> None:
+        member, started = path.parent.name, time.monotonic()
+        if at_once == 1:
+            _train_one(path, f"{number} of {len(paths)}, {member}", device)
+        elif subprocess.run(
+            [sys.executable, sys.argv[0], str(folder), "--device", device.type, "--member", member], check=False
+        ).returncode:
+            failed.append(member)
+        record["seconds"][member] = round(record["seconds"].get(member, 0.0) + time.monotonic() - started, 2)
         file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        for _ in (map if at_once == 1 else pool.map)(train, range(1, len(paths) + 1), paths):
+            pass
+    finally:  # Ctrl-C reaches the processes as well, and they end by themselves
+        pool.shutdown(cancel_futures=True)
+    if failed:
+        print(f"not trained to the end: {', '.join(failed)}; run the same command again to go on", file=sys.stderr)
+        return 1
     name = folder.resolve().name
     print(f"{len(paths)} of {len(paths)} members are trained; take the folder back: train RUN --import {name}")
+    return 0
+
+
+def _train_one(path: Path, name: str, device: torch.device) -> None:
+    job = TrainingJob(path)
+    job.folder.mkdir(exist_ok=True)
+    with contextlib.redirect_stdout(_Progress(name, job.header.steps)):
+        for replicas in ensemble.groups(job, device.type):
+            core.train_to_file(job, replicas, device)
 
 
 def _measure(folder: Path, paths: list[Path], device: torch.device) -> None:

@@ -55,6 +55,20 @@ def test_what_another_machine_trained_is_what_would_have_been_trained_here(dyck:
     chunk.unlink()
     assert "not trained to the end" in command(dyck, *taken)
     assert trained(folder).returncode == 0 and chunk.read_bytes() == kept
+    for part in folder.glob("jobs/*/chunks"):
+        shutil.rmtree(part)
+    assert "at least 1" in trained(folder, "--at-once", "0").stderr
+    done = trained(folder, "--at-once", "3")
+    assert done.returncode == 0 and "trained" in done.stdout, done.stderr
+    assert chunk.read_bytes() == kept
+    job = chunk.parents[1] / "job.safetensors"
+    whole = job.read_bytes()
+    shutil.rmtree(chunk.parent)
+    job.write_bytes(whole[:100])
+    done = trained(folder, "--at-once", "3")
+    assert done.returncode == 1 and f"not trained to the end: {job.parent.name}" in done.stderr
+    job.write_bytes(whole)
+    assert trained(folder, "--at-once", "3").returncode == 0
 
     parameters = (dyck.path / "params.yaml").read_text()
     dyck.change(lambda tree: tree.update(seed=1))

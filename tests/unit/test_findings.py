@@ -47,8 +47,8 @@ def in_set(verdict: str, **more: Any) -> list[tuple[None, dict[str, Any]]]:
         (gate(FAILS), "It fails: 29.5\xa0% of six, 0.295 (0.2 to 0.4)."),
         (gate(UNDECIDED, n=40), "It is open: 29.5\xa0% of 40, 0.295 (0.2 to 0.4)."),
         # What a set at a larger scale found is told with that scale; a set that asked something else is not.
-        (gate(references=in_set(FAILS)), "It fails: 90\xa0% of twelve, 0.9 (0.85 to 0.95; at long)."),
-        (gate(UNDECIDED, references=in_set(HOLDS, lo=None, hi=None)), "It holds: 90\xa0% of twelve, 0.9 (at long)."),
+        (gate(references=in_set(FAILS)), "It fails: 90\xa0% of twelve, 0.9 (0.85 to 0.95; longer run)."),
+        (gate(UNDECIDED, references=in_set(HOLDS, lo=None, hi=None)), "It holds: 90\xa0% of twelve, 0.9 (longer run)."),
         (gate(FAILS, references=in_set(NOT_RUN)), "It fails: 29.5\xa0% of six, 0.295 (0.2 to 0.4)."),
         (gate(FAILS, references=in_set(HOLDS, same=False)), "It fails: 29.5\xa0% of six, 0.295 (0.2 to 0.4)."),
         (
