@@ -336,8 +336,8 @@ def test_a_fresh_clone_shows_what_the_store_holds(clone: Workspace, site: Path) 
     }
     for page in drawn.rglob("*.html"):
         assert (
-            "Drawn from the store" in page.read_text()
-            and "Drawn from the store" not in (site / page.relative_to(drawn)).read_text()
+            "Published results, drawn without building them" in page.read_text()
+            and "Published results, drawn without building them" not in (site / page.relative_to(drawn)).read_text()
         )
     study = (drawn / "study/toy.html").read_text()
     assert "the mean of all values" in study and "not here" not in study and study.count("<figure") == 2
@@ -356,7 +356,7 @@ def test_the_report_from_the_store_is_no_built_report(clone: Workspace) -> None:
     assert not clone.git("status", "--short")
     done = clone.run("python", "-m", "pipeline", "report")  # a built one needs all that it shows
     assert done.status == 1 and "is missing; make it with: snakemake data/" in done.last_line
-    assert "Drawn from the store" in (clone.path / "data/report/index.html").read_text()
+    assert "Published results, drawn without building them" in (clone.path / "data/report/index.html").read_text()
 
 
 def test_it_is_drawn_beside_an_engine_and_over_a_built_report(toy: Workspace, tmp_path: Path) -> None:
@@ -367,7 +367,7 @@ def test_it_is_drawn_beside_an_engine_and_over_a_built_report(toy: Workspace, tm
             (workspace.path / name).parent.mkdir(parents=True, exist_ok=True)
             fcntl.flock(held.enter_context((workspace.path / name).open("a+")), fcntl.LOCK_EX)
         text = (from_store(workspace) / "index.html").read_text()
-    assert "Drawn from the store" in text
+    assert "Published results, drawn without building them" in text
     assert "not here" not in (workspace.path / "data/report/artifact/run-toy-a.html").read_text()
     assert not list((workspace.path / "data/.tmp").glob("*from-store*"))
 
