@@ -48,13 +48,13 @@ def _maps(context: Results, run: str, name: str) -> Figure:
     data = data.sort("probe", "layer", "source", "query", "key")
     rows = [_row(data.filter(probe=probe), probe) for probe in probes if probe in data["probe"]]
     inside = _inside(data)
-    weight = _range(inside["inside"] * 100, ".0f")
+    weight = _range(inside["inside"], ".0f")
     return plots.figure(
         plots.grid(rows, 1),
         data,
         f"The last query puts {weight} % of its weight where the construction reads, on {name}",
         *NOTES,
-        told=plots.tell(inside, "{probe}: {inside:.0%} of the weight where the construction reads") + ".",
+        told=plots.tell(inside, "{probe}: {inside:.0f} % of the weight where the construction reads") + ".",
     )
 
 
@@ -76,13 +76,13 @@ def _map(data: pl.DataFrame, probe: str, source: str) -> plots.Panel:
 
 
 def _inside(data: pl.DataFrame) -> pl.DataFrame:
-    """Return, of each probe, the share of the trained weight of the last query that lies where the constructed does."""
+    """Return, of each probe, the per cent of the last query's trained weight that lie where the constructed does."""
     deepest, latest = (pl.col(name) == pl.col(name).max().over("probe") for name in ("layer", "query"))
     last = data.filter(deepest, latest)
     read = last.filter(pl.col("share") > 0, source=CONSTRUCTED).select("probe", "key", read=True)
     trained = last.filter(source=TRAINED).join(read, on=["probe", "key"], how="left")
     within = pl.col("weight").filter(pl.col("read").is_not_null()).sum() / pl.col("weight").sum()
-    return trained.group_by("probe", maintain_order=True).agg(inside=within)
+    return trained.group_by("probe", maintain_order=True).agg(inside=100 * within)
 
 
 @plots.drawn("Agreement of trained with constructed attention")
