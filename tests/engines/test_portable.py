@@ -8,11 +8,16 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from workspace import Workspace
+from ruamel.yaml import YAML
+from workspace import REPOSITORY, Workspace
+
+from pipeline.engine.snakemake import KINDS
 
 RUN = "dyck-standard"
 # Python without this project: only what stands beside the folder can be imported, and the libraries.
@@ -101,3 +106,40 @@ def test_a_gpu_that_is_not_there_is_refused(dyck: Workspace, tmp_path: Path) -> 
         pytest.skip("there is one")
     assert command(dyck, RUN, "--export", str(tmp_path / "away")).startswith("0 ")
     assert "torch finds no GPU" in trained(tmp_path / "away", "--device", "cuda").stderr
+
+
+def test_what_a_machine_without_engines_built_is_recorded_as_if_it_had_been_built_here(
+    smoke_of: Callable[[str], Workspace], forks: dict[str, str], tmp_path: Path
+) -> None:
+    """It is stopped at once and goes on; datasets and checkpoints stay there, and the record is what DVC writes."""
+    built = smoke_of("nce")
+    there, here = (
+        Workspace(Path(shutil.copytree(built.path, tmp_path / name, symlinks=True)), forks)
+        for name in ("there", "here")
+    )
+    for folder in (workspace.path / "data" / kind for workspace in (there, here) for kind in KINDS):
+        shutil.rmtree(folder)
+    script, out = str(REPOSITORY / "benchmarks/one_machine.py"), str(tmp_path / "out")
+    build = (sys.executable, script, "build", "nce", "--out", out, "--device", "cpu", "--at-once", "2")
+    assert there.run(*build, "--seconds", "0.01").status == 1
+    done = there.run(*build)
+    assert done.status == 0, done.output
+    (here.path / "dvc.lock").unlink()
+    done = here.run(sys.executable, script, "take", out, "nce")
+    assert done.status == 0, done.output
+    assert not [*(here.path / "data").rglob("*.safetensors")]
+    kept = {path: md5 for path, md5 in built.artifacts().items() if path.startswith(("tables", "theory", "claims"))}
+    assert kept and kept.items() <= here.artifacts().items()
+    expected = _stages(built)
+    del expected["report"]
+    assert _stages(here) == expected
+
+
+def _stages(workspace: Workspace) -> dict[str, Any]:
+    text = (workspace.path / "dvc.lock").read_text(encoding="utf-8")
+    stages: dict[str, Any] = YAML(typ="safe").load(text)["stages"]
+    return {name: {part: _sorted(value) for part, value in stage.items()} for name, stage in stages.items()}
+
+
+def _sorted(value: Any) -> Any:
+    return sorted(value, key=lambda entry: str(entry["path"])) if isinstance(value, list) else value
