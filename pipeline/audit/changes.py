@@ -7,7 +7,7 @@ date first, as at every start of an engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,14 +97,3 @@ def jobs_of(name: str, params: Params) -> list[graph.Job]:
     if name in params.studies:
         return [job for job in graph.jobs(params) if job.study == name]
     return list(dict.fromkeys(each.job for each in provenance.resolve(name, params) if each.job))
-
-
-def with_ancestors(jobs: Iterable[graph.Job], params: Params) -> set[graph.Job]:
-    """Return ``jobs`` and all jobs that they depend on."""
-    closure: set[graph.Job] = set()
-    todo = list(jobs)
-    while todo:
-        if (job := todo.pop()) not in closure:
-            closure.add(job)
-            todo += graph.parents(job, params)
-    return closure

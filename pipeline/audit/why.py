@@ -22,7 +22,7 @@ def explain(name: str | None, *, as_json: bool = False) -> bool:
     Return whether it is up to date. Raise SandglassError if it stands for nothing.
     """
     params = parameters.load()
-    jobs = None if name is None else changes.with_ancestors(changes.jobs_of(name, params), params)
+    jobs = None if name is None else graph.with_ancestors(changes.jobs_of(name, params), params)
     with changes.looking() as view:
         busy, diff = changes.at_work(view), changes.find(view, params)
     if jobs is not None:

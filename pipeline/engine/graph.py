@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -194,6 +194,17 @@ def parents(job: Job, params: Params) -> list[Job]:
         makers = {graph.maker[path] for path in data(job, params) if path in graph.maker}
         graph.parents[job] = sorted(makers, key=graph.rank.__getitem__)
     return graph.parents[job]
+
+
+def with_ancestors(jobs: Iterable[Job], params: Params) -> set[Job]:
+    """Return ``jobs`` and all jobs that they depend on."""
+    closure: set[Job] = set()
+    todo = list(jobs)
+    while todo:
+        if (job := todo.pop()) not in closure:
+            closure.add(job)
+            todo += parents(job, params)
+    return closure
 
 
 def entry(job: Job, params: Params) -> Any:

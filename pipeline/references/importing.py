@@ -50,7 +50,9 @@ def freeze(study: str, clone: Path, name: str | None = None) -> Path:
     _refuse_name(name, study, parameters.load())
     with engines.alone():  # `dvc add` below takes DVC's lock by itself
         pass
-    jobs = _behind([job for job in graph.jobs(params) if job.study == study and job.step in KEPT], params)
+    kept = [job for job in graph.jobs(params) if job.study == study and job.step in KEPT]
+    behind = graph.with_ancestors(kept, params)  # a run that none of them reads is not asked for
+    jobs = [job for job in graph.jobs(params) if job in behind]
     _refuse_stale(clone, jobs)
     stages = YAML(typ="safe").load((clone / "dvc.lock").read_text(encoding="utf-8"))["stages"]
     record = {
@@ -59,7 +61,7 @@ def freeze(study: str, clone: Path, name: str | None = None) -> Path:
         "scale": params.scale,
         "jobs": {job.stage: _job(stages[job.stage], clone, job) for job in jobs},
     }
-    files = [path for job in jobs if job.step in KEPT for path in graph.outputs(job, params)]
+    files = [path for job in kept for path in graph.outputs(job, params)]
     staging, before = (DATA / ".tmp" / f"{kind}-{name}.{os.getpid()}" for kind in ("reference", "replaced"))
     target = REFERENCE / name
     try:
@@ -97,17 +99,6 @@ def _refuse_name(name: str, study: str, here: parameters.Params) -> None:
         taken = None
     if taken:
         raise SandglassError(f"{REFERENCE / name} is for results of {taken}: give the set another --name")
-
-
-def _behind(kept: list[graph.Job], params: parameters.Params) -> list[graph.Job]:
-    """Return the jobs ``kept`` and all that they are made from: a run that none of them reads is not asked for."""
-    found = set(kept)
-    ahead = list(kept)
-    while ahead:
-        new = [job for job in graph.parents(ahead.pop(), params) if job not in found]
-        found |= set(new)
-        ahead += new
-    return [job for job in graph.jobs(params) if job in found]
 
 
 def _refuse_stale(clone: Path, jobs: list[graph.Job]) -> None:
