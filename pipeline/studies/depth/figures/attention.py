@@ -109,14 +109,16 @@ def agreement(context: Results) -> Figure:
     x = Axis("cosine", "cosine (one mark per head and model)", domain=[-0.02, 1.02], values=charts.UNIT)
     y = Axis("where", None, "N", order=data["where"].unique(maintain_order=True).to_list(), more={"grid": True})
     marks = plots.points(data, x, y, by, hollow="learned", tips=("replica", "head"), opacity=0.8)
-    learned = plots.some(data.filter("learned"), "no model learned its task")
+    learned = data.filter("learned")
     medians = learned.group_by("where", "when", maintain_order=True).agg(pl.median("cosine"))
     ends = learned.filter(pl.col("init") != "random", when=TRAINED).group_by("where", "layer").agg(pl.median("cosine"))
     first, later = (_range(ends.filter(place)["cosine"], ".2f") for place in (LAYER == 1, LAYER > 1))
     return plots.figure(
         marks,
         data,
-        f"First layers stay near the construction that they start from (cosine {first}), later ones end at {later}",
+        f"First layers stay near the construction that they start from (cosine {first}), later ones end at {later}"
+        if ends.height
+        else "Trained attention beside its construction, where no model learned its task",
         "Mean cosine of attention matrices over test sequences; of the last layer, of its last query",
         "First layers start from their construction (R1), unless the run is one of random starts",
         "In the title: medians of models that learned, without random starts",
