@@ -274,15 +274,19 @@ def test_what_an_older_set_asks_for_at_least_is_a_published_bound(predicate: str
 @pytest.mark.parametrize(
     ("gate", "key"),
     [
-        ("L=1", "ended-depth-sc-l1-train-outputs"),
-        ("L=1, N above the width", "ended-depth-sc-sizes-train-outputs"),
+        ("digits, full noise, NCE: early loss", "nce-digits-full-nce-early-loss"),
+        ("digits, diag noise, eNCE: early loss", "nce-digits-diag-ence-early-loss"),
         ("another", ""),
     ],
 )
 def test_a_sentence_of_an_older_set_is_known_by_its_gate(gate: str, key: str) -> None:
-    said = "median training accuracy of one layer is at least 0.99"
-    assert upgraded(_old(study="depth", gate=gate, predicate=said, reason=""))["comparison"].item() == key
-    assert upgraded(_old(gate=gate, predicate=said, reason=""))["comparison"].item() == ""
+    said = (
+        "training loss after 100 updates, NGD minus GD, each at the step size with the smallest mean area: "
+        "the mean difference, its interval, is below 0"
+    )
+    old = _old(study="nce", claim="15", gate=gate, predicate=said, reason="")
+    assert upgraded(old)["comparison"].item() == key
+    assert upgraded(old.with_columns(study=pl.lit("s")))["comparison"].item() == ""
 
 
 @pytest.mark.parametrize(
