@@ -54,8 +54,9 @@ look: $(READER)/.stamp  ## the site, drawn from the results that the repository 
 	@dvc pull --quiet --allow-missing
 	@python -m pipeline report --from-store
 
-test: env lint  ## environment, linters, tests; STUDY=dyck: the tests of one study
-	PYTHONDONTWRITEBYTECODE= pytest -n 4 --dist loadgroup --no-loadscope-reorder $(if $(STUDY),--study $(STUDY))
+test: env lint  ## environment, linters, tests; STUDY=dyck: those of one study; SLOW=1: those that take long as well
+	PYTHONDONTWRITEBYTECODE= pytest -n 4 --dist loadgroup --no-loadscope-reorder \
+		$(if $(STUDY),--study $(STUDY)) $(if $(SLOW),,-m "not slow")
 
 look site audit: export PATH := $(CURDIR)/$(READER)/bin:$(PATH)
 

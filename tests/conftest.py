@@ -1,7 +1,7 @@
 """Workspaces, each built once for the whole session and copied for each test that changes it.
 
-A study is built only where a test asks for it, so ``pytest tests/dyck`` builds no other. ``--study dyck`` runs the
-tests of one study: those in tests/dyck, and those elsewhere that run once for each study.
+``--study dyck`` runs the tests of one study: those in tests/dyck, and those elsewhere that run once for each study. No
+other study is built then.
 """
 
 from __future__ import annotations
@@ -30,17 +30,7 @@ collect_ignore = ["engines/toy", "engines/graphs.py"]
 settings.register_profile("untimed", deadline=None, derandomize=True)
 settings.load_profile("untimed")
 HERE = Path(__file__).parent
-# The tests that build a study when they are the first to ask for it. Of four workers each begins with one of the first
-# four, those that take longest, and three go on with one of the others. How long each takes is measured at the default
-# scale alone; here the order is about the same.
-SECONDS = json.loads((HERE.parent / "profiles/times.json").read_text(encoding="utf-8"))["quick"]["jobs"]
-BUILDS = [
-    f"test_everything_is_built_and_recorded[{study}]"
-    for study in sorted(
-        STUDIES, key=lambda study: -sum(taken for job, taken in SECONDS.items() if job.split("-")[1] == study)
-    )
-]
-ASSEMBLES = "test_all_studies_in_one_work_tree_are_what_each_is_alone"
+BUILDS = "test_everything_is_built_and_recorded"  # all studies, while others have the tests of the toy study
 PLENTY = 8 * 2**30  # bytes; the work trees of a session take up to one eighth of it
 
 
@@ -98,20 +88,18 @@ def _group(item: pytest.Item) -> str:
 def _turn(item: pytest.Item) -> int:
     """When a test is to start, for workers of pytest-xdist that take one after another (``make test``).
 
-    A study is built while all who ask for it wait, so the studies are built first, each by another worker. The tests of
-    engines on the toy study take long and ask for none of them. Then one worker puts all studies into one work tree,
-    while the others have what asks for single studies. Short tests come last: no worker is left alone with a long one.
+    The studies are built while all who ask for them wait, so one worker begins with that, and the others have the tests
+    of engines on the toy study, which take long and ask for none of them. Short tests come last: no worker is left
+    alone with a long one.
     """
     fixtures = {*getattr(item, "fixturenames", ())}
-    if item.name in BUILDS:
-        return BUILDS.index(item.name)
+    if item.name == BUILDS:
+        return 0
     if "smoke" in fixtures:
-        return 102 if item.name == ASSEMBLES else 104
-    if fixtures & {"smoke_of", "dyck"}:
-        return 103
+        return 3
     if item.path.parent.name == "engines":
-        return 101
-    return 105 if item.get_closest_marker("slow") or _of_a_module(item) else 106
+        return 1
+    return 2 if item.get_closest_marker("slow") or _of_a_module(item) else 4
 
 
 def _study(item: pytest.Item) -> str | None:
@@ -262,47 +250,50 @@ def empty(tmp_path: Path, forks: dict[str, str]) -> Workspace:
 
 
 @pytest.fixture(scope="session")
-def smoke_of(tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str]) -> Callable[[str], Workspace]:
-    """One study of params.yaml at smoke scale, built by Snakemake when it is first asked for."""
-
-    def build(study: str, path: Path) -> Workspace:
-        # One thread each, two at a time; `test_determinism` asks for the same bytes from two threads.
-        options = ("--cores", "2", "--max-threads", "1", "--resources", "gpu=2")
-        workspace = lay_out(path / "tree", [study], fork_server)
-        done = workspace.snakemake(*options)
-        assert done.status == 0, done.output
-        return workspace
-
-    def smoke(study: str) -> Workspace:
-        return Workspace(_once(tmp_path_factory, f"smoke-{study}", partial(build, study)) / "tree", fork_server)
-
-    return smoke
-
-
-@pytest.fixture(scope="session")
 def smoke(
-    tmp_path_factory: pytest.TempPathFactory,
-    smoke_of: Callable[[str], Workspace],
-    fork_server: dict[str, str],
-    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str], request: pytest.FixtureRequest
 ) -> Workspace:
-    """All studies in one work tree, or that of ``--study``: their builds side by side, and one report of them all."""
+    """All studies at smoke scale in one work tree, or that of ``--study`` alone, built by Snakemake. Not to be changed.
+
+    One thread each, four at a time, as many as there are workers; `test_determinism` asks for the same bytes from two
+    threads.
+    """
     chosen = request.config.getoption("--study")
-    studies = [chosen] if chosen else STUDIES
 
     def build(path: Path) -> Workspace:
-        workspace = lay_out(path / "tree", studies, fork_server)
-        workspace.take({study: smoke_of(study) for study in studies})
-        done = workspace.snakemake()
+        workspace = lay_out(path / "tree", [chosen] if chosen else STUDIES, fork_server)
+        done = workspace.snakemake("--cores", "4", "--max-threads", "1", "--resources", "gpu=4")
         assert done.status == 0, done.output
-        assert done.ran == {"report"}, done.output
         return workspace
 
     return Workspace(_once(tmp_path_factory, "smoke", build) / "tree", fork_server)
 
 
+@pytest.fixture(scope="session")
+def alone(
+    tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str], smoke: Workspace
+) -> Callable[[str], Workspace]:
+    """Gives a study at smoke scale in a work tree of its own, in which both engines start sooner. Not to be changed.
+
+    It has what was built beside all other studies, and needs no job but the report: results of a study are the same
+    whatever else is there.
+    """
+
+    def build(study: str, path: Path) -> Workspace:
+        workspace = lay_out(path / "tree", [study], fork_server)
+        workspace.take(study, smoke)
+        done = workspace.snakemake()
+        assert done.status == 0, done.output
+        assert done.ran == {"report"}, done.output
+        return workspace
+
+    return lambda study: Workspace(
+        _once(tmp_path_factory, f"alone-{study}", partial(build, study)) / "tree", fork_server
+    )
+
+
 @pytest.fixture
-def dyck(smoke_of: Callable[[str], Workspace], tmp_path: Path, forks: dict[str, str]) -> Workspace:
+def dyck(alone: Callable[[str], Workspace], tmp_path: Path, forks: dict[str, str]) -> Workspace:
     """A copy of the study of Dyck languages at smoke scale, everything up to date."""
-    built = smoke_of("dyck").path
+    built = alone("dyck").path
     return Workspace(Path(shutil.copytree(built, tmp_path / "tree", symlinks=True)), forks)

@@ -92,6 +92,38 @@ def empty(title: str, why: str) -> Figure:
     return chart.properties(width=600, height=40, title=title, description=f"{title}: {why}."), data
 
 
+class _Encoding(alt.FacetedEncoding):
+    """Channels that copies of a chart share."""
+
+    _class_is_valid_at_instantiation = False  # it is checked as a part of its chart
+
+    def __deepcopy__(self, memo: object = None) -> _Encoding:
+        return self
+
+
+class _Mark(alt.MarkDef):
+    """A mark that copies of a chart share."""
+
+    def __deepcopy__(self, memo: object = None) -> _Mark:
+        return self
+
+
+def shared(layer: Any) -> Any:
+    """Return a layer whose channels and mark are not copied with it, and are not to be changed from here on.
+
+    Altair copies each chart several times wherever charts are put together, in every panel, row and column. A channel
+    has up to forty settings, most of which nobody makes, so that this was more than half of the time of a figure.
+    """
+    if not isinstance(layer, alt.Chart):
+        return layer
+    layer = layer.copy(deep=False)
+    if isinstance(layer.encoding, alt.FacetedEncoding):
+        layer.encoding = _Encoding(**layer.encoding._kwds)
+    if isinstance(layer.mark, alt.MarkDef):
+        layer.mark = _Mark(**layer.mark._kwds)
+    return layer
+
+
 def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) -> None:
     """Write ``<name>.vl.json`` (data inlined), ``.svg`` and ``.parquet`` (``data``) into ``folder``.
 

@@ -500,7 +500,7 @@ def panel(layers: Layers, title: str | None = None, width: Any = 270, height: An
         more["title"] = alt.TitleParams(
             title, fontSize=charts.SIZE, subtitleFontSize=SMALL, subtitlePadding=3, offset=6, frame="group", **told
         )
-    return alt.layer(*layers).properties(width=width, height=height, **more)
+    return alt.layer(*map(charts.shared, layers)).properties(width=width, height=height, **more)
 
 
 def grid(panels: Sequence[Panel], columns: int = 2, *, shared: bool = True, spacing: int = 26) -> Panel:

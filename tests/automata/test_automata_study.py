@@ -188,8 +188,8 @@ def test_count_coverage_of_the_chapter() -> None:
             assert 1 - guessed / 2 == pytest.approx(value, abs=6e-4)
 
 
-def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
-    data = smoke_of("automata").path / "data"
+def test_the_study_is_built(smoke: Workspace) -> None:
+    data = smoke.path / "data"
     claims = pl.read_parquet(data / "claims/automata/claims.parquet")
     assert set(claims["claim"]) == set(STATEMENTS)
     moves = pl.read_parquet(data / "tables/automata/automata-objects/transitions.parquet")

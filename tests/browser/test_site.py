@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pytest
 from chromium import PHONE, Browser
 from workspace import Workspace
 
@@ -113,6 +114,7 @@ def test_every_claim_and_figure_has_a_permalink_that_the_search_knows(smoke: Wor
     }
 
 
+@pytest.mark.slow
 def test_every_page_is_quiet_asks_for_nothing_elsewhere_and_is_light(browser: Browser) -> None:
     addresses = shown(browser.site)
     assert len(addresses) > 20
@@ -394,6 +396,7 @@ def test_landmarks_and_headings(browser: Browser) -> None:
         assert browser.js("return document.documentElement.lang") == "en"
 
 
+@pytest.mark.slow
 def test_a_phone_shows_pages_whole(browser: Browser) -> None:
     kinds = {page.split("-")[0]: page for page in pages(browser.site)}
     browser.emulate(PHONE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -257,8 +257,8 @@ def test_means_of_accuracies_have_intervals_that_end_at_the_ends() -> None:
     assert (row["interval"], row["n"]) == ("Student", 3)
 
 
-def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
-    data = smoke_of("distillation").path / "data"
+def test_the_study_is_built(smoke: Workspace) -> None:
+    data = smoke.path / "data"
     claims = pl.read_parquet(data / "claims/distillation/claims.parquet")
     assert set(claims["claim"]) == set(STATEMENTS)
     assert (data / "report/study/distillation.html").is_file()

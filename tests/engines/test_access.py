@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +26,6 @@ from pipeline.models.transformer import decoder as transformer
 from pipeline.store import checkpoints, paths, tables
 
 D4 = "[[[[]]]](((())))"
-SmokeOf = Callable[[str], Workspace]
-
-
-@pytest.fixture(scope="module")
-def of_dyck(smoke_of: SmokeOf) -> Workspace:
-    """The study of Dyck languages at smoke scale; nobody changes it."""
-    return smoke_of("dyck")
 
 
 def _checkpoint(workspace: Workspace, run: str) -> Path:
@@ -63,8 +55,8 @@ def _rows(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_table_that_no_analysis_makes_is_what_its_files_hold(study: str, smoke_of: SmokeOf) -> None:
-    root = smoke_of(study).path
+def test_every_table_that_no_analysis_makes_is_what_its_files_hold(study: str, smoke: Workspace) -> None:
+    root = smoke.path
     experiments = parameters.load(root).of_study("experiments", study)
     of_analyses = {name for each in experiments.values() for name in each.tables}
     names = pipeline.list_tables(study, root=root)
@@ -83,9 +75,9 @@ def test_every_table_that_no_analysis_makes_is_what_its_files_hold(study: str, s
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_a_table_of_experiments_is_read_whole_or_by_one(study: str, smoke_of: SmokeOf) -> None:
+def test_a_table_of_experiments_is_read_whole_or_by_one(study: str, smoke: Workspace) -> None:
     """As its files hold it, of which there are no others."""
-    root = smoke_of(study).path
+    root = smoke.path
     experiments = parameters.load(root).of_study("experiments", study)
     for name in {name for each in experiments.values() for name in each.tables}:
         makers = [key for key, each in experiments.items() if name in each.tables]
@@ -106,21 +98,21 @@ def test_a_table_of_experiments_is_read_whole_or_by_one(study: str, smoke_of: Sm
     ],
 )
 def test_an_experiment_without_the_table_is_one_line(
-    name: str, experiment: str, message: str, of_dyck: Workspace
+    name: str, experiment: str, message: str, smoke: Workspace
 ) -> None:
     with pytest.raises(SandglassError, match=f"^{message}"):
-        pipeline.load_table("dyck", name, experiment=experiment, root=of_dyck.path)
+        pipeline.load_table("dyck", name, experiment=experiment, root=smoke.path)
 
 
-def test_curves_of_runs_with_other_metrics_are_one_table(smoke_of: SmokeOf) -> None:
-    curves = pipeline.load_table("nce", "curves", root=smoke_of("nce").path)
+def test_curves_of_runs_with_other_metrics_are_one_table(smoke: Workspace) -> None:
+    curves = pipeline.load_table("nce", "curves", root=smoke.path)
     assert {"nce-digits-full-nce-gd", "nce-digits-full-nce-ngd"} <= set(curves["run"])
     assert {"gradient_norm", "skipped"} <= set(curves.columns)
     assert curves.filter(pl.col("run").str.ends_with("-ngd"))["skipped"].null_count() == 0
 
 
-def test_the_work_tree_is_found_from_below_it(of_dyck: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(of_dyck.path / "data/tables/dyck")
+def test_the_work_tree_is_found_from_below_it(smoke: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(smoke.path / "data/tables/dyck")
     assert pipeline.load_table("dyck", "variation")["scale"].unique().to_list() == ["smoke"]
 
 
@@ -184,19 +176,19 @@ def test_a_reference_set_of_the_old_layout_is_read(dyck: Workspace) -> None:
         ("dyck", "q", "no table of dyck 'q'; there are "),
     ],
 )
-def test_what_is_not_there_is_one_line_with_what_is(of_dyck: Workspace, study: str, name: str, expected: str) -> None:
+def test_what_is_not_there_is_one_line_with_what_is(smoke: Workspace, study: str, name: str, expected: str) -> None:
     with pytest.raises(SandglassError) as error:
-        pipeline.load_table(study, name, root=of_dyck.path)
+        pipeline.load_table(study, name, root=smoke.path)
     assert str(error.value).startswith(expected)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["variation", "dyck-probe16"])
-def test_a_table_is_csv_by_one_call(of_dyck: Workspace, name: str, tmp_path: Path) -> None:
+def test_a_table_is_csv_by_one_call(smoke: Workspace, name: str, tmp_path: Path) -> None:
     target = tmp_path / "out.csv"
-    done = of_dyck.run("python", "-m", "pipeline", "export", "dyck", name, "--csv", str(target))
+    done = smoke.run("python", "-m", "pipeline", "export", "dyck", name, "--csv", str(target))
     assert (done.status, done.output) == (0, "")
-    frame = pipeline.load_table("dyck", name, root=of_dyck.path)
+    frame = pipeline.load_table("dyck", name, root=smoke.path)
     lists = [column for column, dtype in frame.schema.items() if dtype == pl.List]
     assert bool(lists) == (name == "dyck-probe16")
     flat = dict.fromkeys(lists, pl.String)
@@ -205,19 +197,19 @@ def test_a_table_is_csv_by_one_call(of_dyck: Workspace, name: str, tmp_path: Pat
     assert back.equals(frame)
 
 
-def test_csv_goes_to_stdout_without_a_file(of_dyck: Workspace) -> None:
-    done = of_dyck.run("python", "-m", "pipeline", "export", "dyck", "fig3")
-    assert done.output == access.to_csv(pipeline.load_table("dyck", "fig3", root=of_dyck.path))
+def test_csv_goes_to_stdout_without_a_file(smoke: Workspace) -> None:
+    done = smoke.run("python", "-m", "pipeline", "export", "dyck", "fig3")
+    assert done.output == access.to_csv(pipeline.load_table("dyck", "fig3", root=smoke.path))
 
 
-def test_csv_into_no_folder_is_one_line(of_dyck: Workspace) -> None:
-    done = of_dyck.run("python", "-m", "pipeline", "export", "dyck", "variation", "--csv", "none/out.csv")
+def test_csv_into_no_folder_is_one_line(smoke: Workspace) -> None:
+    done = smoke.run("python", "-m", "pipeline", "export", "dyck", "variation", "--csv", "none/out.csv")
     assert (done.status, done.output) == (2, "sandglass: none/out.csv: cannot be written: No such file or directory\n")
 
 
-def test_pandas_takes_a_table(of_dyck: Workspace) -> None:
+def test_pandas_takes_a_table(smoke: Workspace) -> None:
     pytest.importorskip("pandas", reason="pandas is optional: requirements-export.txt")
-    frame = pipeline.load_table("dyck", "variation", root=of_dyck.path)
+    frame = pipeline.load_table("dyck", "variation", root=smoke.path)
     assert frame.to_pandas().shape == frame.shape
 
 
@@ -256,8 +248,8 @@ def _read_by(model: Replica) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_run_of_every_study_is_loaded_by_its_id(study: str, smoke_of: SmokeOf) -> None:
-    root = smoke_of(study).path
+def test_every_run_of_every_study_is_loaded_by_its_id(study: str, smoke: Workspace) -> None:
+    root = smoke.path
     members = parameters.load(root).members("runs", study)
     assert pipeline.list_runs(study, root=root) == list(members)
     for run, entry in members.items():
@@ -277,9 +269,9 @@ def test_every_run_of_every_study_is_loaded_by_its_id(study: str, smoke_of: Smok
             model(inputs[0])
 
 
-def test_a_model_of_images_says_what_it_reads(smoke_of: SmokeOf) -> None:
+def test_a_model_of_images_says_what_it_reads(smoke: Workspace) -> None:
     """It is no sequence model: what a user gives or asks for as of one is refused in one line that says what it is."""
-    root = smoke_of("nce").path
+    root = smoke.path
     model = pipeline.load_run("nce-digits-full-nce-gd", root=root)
     pixels = pipeline.load_table("nce", "nce-digits", root=root)["pixels"].head(3).to_numpy()
     images = model.encode(*pixels)
@@ -298,19 +290,19 @@ def test_a_model_of_images_says_what_it_reads(smoke_of: SmokeOf) -> None:
             refused()
 
 
-def test_a_model_that_reads_numbers_says_so(smoke_of: SmokeOf) -> None:
-    model = pipeline.load_run("depth-sc-l1", root=smoke_of("depth").path)
+def test_a_model_that_reads_numbers_says_so(smoke: Workspace) -> None:
+    model = pipeline.load_run("depth-sc-l1", root=smoke.path)
     with pytest.raises(SandglassError, match="models of this study read numbers of tokens, not 'abc'"):
         model.encode("abc")
 
 
-def test_a_replica_is_the_one_that_was_analysed(of_dyck: Workspace) -> None:
+def test_a_replica_is_the_one_that_was_analysed(smoke: Workspace) -> None:
     """Its attention on D4 is what the analysis stored of that replica."""
-    stored = pipeline.load_table("dyck", "attention", root=of_dyck.path).filter(run="dyck-standard")
+    stored = pipeline.load_table("dyck", "attention", root=smoke.path).filter(run="dyck-standard")
     replicas = stored["replica"].unique().sort().to_list()
     assert replicas == [0, 1]
     for replica in replicas:
-        model = pipeline.load_run("dyck-standard", replica, root=of_dyck.path)
+        model = pipeline.load_run("dyck-standard", replica, root=smoke.path)
         patterns = model.attention_patterns(model.encode(D4))
         assert len(patterns) == 2
         for layer, pattern in enumerate(patterns, start=1):
@@ -321,12 +313,12 @@ def test_a_replica_is_the_one_that_was_analysed(of_dyck: Workspace) -> None:
 
 
 @pytest.mark.parametrize("run", ["dyck-standard", "dyck-table1-k2-d4-l3", "dyck-minimal-angle", "dyck-copy-l1"])
-def test_logits_are_those_of_the_ensemble(of_dyck: Workspace, run: str) -> None:
-    ensemble = transformer.load(_checkpoint(of_dyck, run))
+def test_logits_are_those_of_the_ensemble(smoke: Workspace, run: str) -> None:
+    ensemble = transformer.load(_checkpoint(smoke, run))
     tokens = language.sample_prefixes(np.random.default_rng(0), 6, 20, k=2, max_depth=4, q=0.5)
     names = language.vocabulary(2)
     strings = ["".join(names[token] for token in row) for row in tokens]
-    model = pipeline.load_run(run, replica=1, root=of_dyck.path)
+    model = pipeline.load_run(run, replica=1, root=smoke.path)
     ids = model.encode(*strings)
     read = tokens if model.config["entry"]["embedding"] == "token" else language.symbols(tokens, 4)
     assert ids.tolist() == language.with_start(read).tolist()
@@ -335,13 +327,13 @@ def test_logits_are_those_of_the_ensemble(of_dyck: Workspace, run: str) -> None:
     assert model(ids).shape == (6, 21, len(model.labels))
 
 
-def test_a_replica_says_what_it_is_and_can_be_trained(of_dyck: Workspace) -> None:
-    model = pipeline.load_run("dyck-standard", replica=1, root=of_dyck.path)
+def test_a_replica_says_what_it_is_and_can_be_trained(smoke: Workspace) -> None:
+    model = pipeline.load_run("dyck-standard", replica=1, root=smoke.path)
     assert model.config["run"] == "dyck-standard"
     assert model.config["replica"] == 1
     assert model.config["entry"]["replicas"] == 2
     assert model.labels == ["[", "]", "(", ")"]
-    copies = pipeline.load_run("dyck-copy-l1", replica=1, root=of_dyck.path)
+    copies = pipeline.load_run("dyck-copy-l1", replica=1, root=smoke.path)
     assert copies.labels == ["start", "[", "]", "(", ")"]
     assert set(model.state_dict()) == {"table", *transformer.shapes(model.spec)}
     model(model.encode("[]")).sum().backward()
@@ -351,8 +343,8 @@ def test_a_replica_says_what_it_is_and_can_be_trained(of_dyck: Workspace) -> Non
         model.record(model.encode("[]"), ["nothing"])
 
 
-def test_shorter_rows_are_filled_up_at_the_end(of_dyck: Workspace) -> None:
-    model = pipeline.load_run("dyck-minimal", root=of_dyck.path)
+def test_shorter_rows_are_filled_up_at_the_end(smoke: Workspace) -> None:
+    model = pipeline.load_run("dyck-minimal", root=smoke.path)
     both = model(model.encode("[()", "[(())]()"))
     torch.testing.assert_close(both[:1, :4], model(model.encode("[()")))
 
@@ -366,9 +358,9 @@ def test_shorter_rows_are_filled_up_at_the_end(of_dyck: Workspace) -> None:
         ([], "nothing to encode"),
     ],
 )
-def test_what_cannot_be_encoded_is_one_line(of_dyck: Workspace, strings: list[str], expected: str) -> None:
+def test_what_cannot_be_encoded_is_one_line(smoke: Workspace, strings: list[str], expected: str) -> None:
     with pytest.raises(SandglassError, match=expected):
-        pipeline.load_run("dyck-minimal", root=of_dyck.path).encode(*strings)
+        pipeline.load_run("dyck-minimal", root=smoke.path).encode(*strings)
 
 
 @pytest.mark.parametrize(
@@ -380,17 +372,18 @@ def test_what_cannot_be_encoded_is_one_line(of_dyck: Workspace, strings: list[st
         (torch.zeros(1, 2), r"integers of shape \(B, T\), got torch.float32"),
     ],
 )
-def test_ids_that_mean_nothing_are_refused(of_dyck: Workspace, ids: torch.Tensor, expected: str) -> None:
+def test_ids_that_mean_nothing_are_refused(smoke: Workspace, ids: torch.Tensor, expected: str) -> None:
     with pytest.raises(SandglassError, match=expected):
-        pipeline.load_run("dyck-standard", root=of_dyck.path)(ids)
+        pipeline.load_run("dyck-standard", root=smoke.path)(ids)
 
 
 @pytest.mark.parametrize("replica", [-1, 2, True, 0.0])
-def test_a_replica_out_of_range_is_one_line(of_dyck: Workspace, replica: int) -> None:
+def test_a_replica_out_of_range_is_one_line(smoke: Workspace, replica: int) -> None:
     with pytest.raises(SandglassError, match=r"^run dyck-standard has replicas 0 to 1, not"):
-        pipeline.load_run("dyck-standard", replica, root=of_dyck.path)
+        pipeline.load_run("dyck-standard", replica, root=smoke.path)
 
 
+@pytest.mark.slow
 def test_what_docs_name_is_there_after_one_import() -> None:
     text = (REPOSITORY / "docs/python.md").read_text(encoding="utf-8")
     names = sorted({*re.findall(r"\bpipeline((?:\.\w+)+)\(", text)})

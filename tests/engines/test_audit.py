@@ -197,6 +197,7 @@ def test_a_site_that_was_drawn_from_other_results_is_one_finding() -> None:
     assert (whole.what, whole.mend) == ("data/report", "draw it") and whole.text.startswith("6 of 9 files come")
 
 
+@pytest.mark.slow
 def test_an_edited_page_is_named(built: Workspace, template: Path) -> None:
     shutil.copytree(template / "data/report", built.path / "data/report")
     page = built.path / "data/report/index.html"
@@ -230,6 +231,7 @@ def test_results_of_other_code_are_named(built: Workspace) -> None:
     assert named(audit(built, 1), "record") == {"pipeline/studies/toy/figures/means.py"}
 
 
+@pytest.mark.slow
 def test_a_build_elsewhere_is_no_fault(built: Workspace) -> None:
     """Other bytes than the committed ones, but what lies here is what this lock file says."""
     built.set_lr("toy-a", 0.75)
@@ -404,6 +406,7 @@ def redrawn(workspace: Workspace, *stages: str) -> None:
     committed(workspace)
 
 
+@pytest.mark.slow
 def test_a_number_that_was_forged_with_all_that_follows_is_found_by_computing_it_again(built: Workspace) -> None:
     """A theory check, with figures and claims made from it and dvc.lock's md5s corrected: what lies here agrees."""
     report = audit(built, 0, "--recompute")
@@ -483,10 +486,10 @@ def test_a_record_of_other_data_than_was_made_is_named(built: Workspace) -> None
 
 @pytest.mark.slow
 def test_a_slope_that_was_forged_with_all_that_follows(
-    smoke_of: Callable[[str], Workspace], tmp_path: Path, forks: dict[str, str]
+    alone: Callable[[str], Workspace], tmp_path: Path, forks: dict[str, str]
 ) -> None:
     """A rate in the landscapes of `nce`, its claims judged and its figures drawn again: an analysis reads no run."""
-    nce = Workspace(Path(shutil.copytree(smoke_of("nce").path, tmp_path / "tree", symlinks=True)), forks)
+    nce = Workspace(Path(shutil.copytree(alone("nce").path, tmp_path / "tree", symlinks=True)), forks)
     shutil.rmtree(nce.path / "data/report", ignore_errors=True)
     committed(nce)
     rates = "data/tables/nce/nce-landscape/rates.parquet"
@@ -497,6 +500,7 @@ def test_a_slope_that_was_forged_with_all_that_follows(
     assert rates in named(audit(nce, 1, "--recompute"), "recomputed")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
 def test_a_signed_release_is_checked(built: Workspace, tmp_path: Path) -> None:
     key, signers = tmp_path / "key", tmp_path / "signers"

@@ -47,11 +47,12 @@ def call(arguments: list[str]) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_nonsense_is_refused_by_every_command(
-    smoke_of: Callable[[str], Workspace], command: str, monkeypatch: pytest.MonkeyPatch
+    alone: Callable[[str], Workspace], command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    smoke = smoke_of("dyck")
+    smoke = alone("dyck")
     monkeypatch.chdir(smoke.path)
     before = smoke.artifacts()
     for word in NONSENSE:
@@ -64,8 +65,8 @@ def test_nonsense_is_refused_by_every_command(
 @pytest.mark.parametrize(
     "arguments", [["trian", "dyck-standard"], ["train"], ["train", "dyck-standrad"], ["export", "dyck", "\udcff"]]
 )
-def test_the_real_command_line(smoke_of: Callable[[str], Workspace], arguments: list[str]) -> None:
-    done = step(smoke_of("dyck"), *arguments)
+def test_the_real_command_line(alone: Callable[[str], Workspace], arguments: list[str]) -> None:
+    done = step(alone("dyck"), *arguments)
     refused(done.status, done.output)
 
 

@@ -57,6 +57,7 @@ def test_a_truncated_table_stops_the_figures_and_is_rebuilt(dyck: Workspace) -> 
     assert dyck.artifacts() == before
 
 
+@pytest.mark.slow
 def test_a_missing_checkpoint_says_how_to_make_it(dyck: Workspace) -> None:
     """An analysis of the models that are left would be another one."""
     (dyck.path / MODEL).unlink()

@@ -39,6 +39,7 @@ def test_with_nothing_to_do_it_says_so_and_draws_nothing(built: Workspace) -> No
     assert time_of(built.path / "data/report/index.html") == before
 
 
+@pytest.mark.slow
 def test_a_study_beside_another_that_is_not_built_is_drawn_once(built: Workspace) -> None:
     add_twin(built)
     built.set_lr("toy-a", 0.75)
@@ -56,6 +57,7 @@ def test_a_study_beside_another_that_is_not_built_is_drawn_once(built: Workspace
     assert "drawing the site" in done.output and time_of(built.path / PAGE) > before
 
 
+@pytest.mark.slow
 def test_at_another_scale_claims_are_counted_and_results_are_not_compared(built: Workspace) -> None:
     built.change(lambda params: params.update(scale="quick"))
     done = built.run("python", "-m", "pipeline", "summary")
@@ -84,6 +86,7 @@ def test_a_job_that_fails_is_named_with_its_log_and_nothing_else(built: Workspac
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.started
 def test_after_ctrl_c_there_is_one_line(built: Workspace, calmed: Callable[[Workspace], Workspace]) -> None:
     built.change_study(lambda params: params["datasets"]["toy-numbers"].update(rows=50))
@@ -106,6 +109,7 @@ def test_after_ctrl_c_there_is_one_line(built: Workspace, calmed: Callable[[Work
     calm.assert_clean()
 
 
+@pytest.mark.slow
 @pytest.mark.started
 def test_beside_another_build_there_is_its_refusal_alone(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
@@ -127,6 +131,7 @@ def test_a_wrong_parameter_is_its_line_alone(built: Workspace) -> None:
     assert said.startswith("sandglass: params/toy/runs.yaml: toy-a.lr")
 
 
+@pytest.mark.slow
 def test_a_trial_changes_nothing_outside_its_folder(built: Workspace) -> None:
     built.change(lambda params: params.update(scale="quick"))
     before = {path: path.read_bytes() for path in built.path.glob("*") if path.is_file()} | built.artifacts()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,7 @@ import polars as pl
 import pytest
 import torch
 from polars.testing import assert_frame_equal
-from workspace import STUDIES, Workspace
+from workspace import STUDIES, Workspace, lay_out
 
 from pipeline import params
 from pipeline.engine import graph
@@ -67,6 +65,7 @@ def test_a_fresh_clone_built_on_one_core_leaves_the_recorded_results_as_they_are
     assert clone.git("status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_every_step_gives_the_same_bytes_in_other_surroundings(dyck: Workspace, tmp_path: Path) -> None:
     """Other folder, threads, hash seed, locale, time zone, year."""
     before = dyck.artifacts()
@@ -92,13 +91,13 @@ def test_every_step_gives_the_same_bytes_in_other_surroundings(dyck: Workspace, 
     assert dyck.artifacts() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_analysis_makes_the_same_tables_in_another_process(
-    smoke_of: Callable[[str], Workspace], tmp_path: Path, study: str
-) -> None:
+def test_every_analysis_makes_the_same_tables_in_another_process(smoke: Workspace, tmp_path: Path, study: str) -> None:
     """Sets of words, and the arrays of a checkpoint, have another order there."""
-    tree = shutil.copytree(smoke_of(study).path, tmp_path / "tree", symlinks=True)
-    workspace = Workspace(tree)  # started, not forked: a fork would have the same order
+    tree = tmp_path / "tree"
+    workspace = lay_out(tree, [study])  # started, not forked: a fork would have the same order
+    workspace.take(study, smoke)
     before, loaded = workspace.artifacts(), params.load(tree)
     jobs = [job for job in graph.jobs(loaded) if job.step == "analyse"]
     for path in (path for job in jobs for path in graph.outputs(job, loaded)):
@@ -155,10 +154,10 @@ ROUNDED |= dict.fromkeys(("stack_argmax", "stack_argmax_closers", "stack_argmax_
 
 
 def test_the_batch_size_of_the_analysis_changes_only_what_is_said_here(
-    smoke_of: Callable[[str], Workspace], monkeypatch: pytest.MonkeyPatch
+    smoke: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is a constant of the code, an input like any other, so no build meets this; another machine might."""
-    monkeypatch.chdir(smoke_of("dyck").path)
+    monkeypatch.chdir(smoke.path)
     loaded = params.load()
     entry, settings = loaded.experiments["dyck-attention"], loaded.studies["dyck"].analysis
 

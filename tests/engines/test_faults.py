@@ -16,6 +16,7 @@ def limited(workspace: Workspace, kibibytes: int, *arguments: str):  # type: ign
     return workspace.run("bash", "-c", f"ulimit -f {kibibytes}; exec python -m pipeline {' '.join(arguments)}")
 
 
+@pytest.mark.slow
 @pytest.mark.started  # the limit is that of the process
 @pytest.mark.parametrize(
     ("arguments", "kibibytes"),

@@ -39,6 +39,7 @@ def tree(request: pytest.FixtureRequest, built: Workspace, tmp_path: Path) -> Wo
     return clone
 
 
+@pytest.mark.slow
 def test_the_way_back_of_the_readme(tree: Workspace) -> None:
     drawn = (tree.path / PAGE).read_bytes()
     done = tree.run("dvc", "pull", "--allow-missing")
@@ -60,6 +61,7 @@ def test_the_way_back_of_the_readme(tree: Workspace) -> None:
     assert done.status == 0, done.output
 
 
+@pytest.mark.slow
 def test_a_site_is_kept_nowhere(built: Workspace) -> None:
     """Not in DVC's cache, by either engine, nor in the commit of an experiment."""
     pages = [(built.path / PAGE).read_bytes()]

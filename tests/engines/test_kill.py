@@ -78,6 +78,7 @@ def test_the_reduced_study_is_there_to_be_built(kill: ModuleType, tmp_path: Path
     assert len(tree.planned()) == 9  # two datasets, two runs, a check, and analyse, figures, claims, report
 
 
+@pytest.mark.slow
 def test_the_reduced_study_builds(kill: ModuleType, dyck: Workspace) -> None:
     """Here on models that are trained already."""
     sys.modules["rounds"].reduce(dyck)

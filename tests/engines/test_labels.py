@@ -61,6 +61,7 @@ def test_what_a_change_touches_and_back(taught: Workspace) -> None:
     assert taught.artifacts() == before
 
 
+@pytest.mark.slow
 def test_answers_that_are_spoilt_are_made_again(taught: Workspace) -> None:
     file = taught.path / "data/datasets/toy/toy-told/toy-told.parquet"
     before = file.read_bytes()

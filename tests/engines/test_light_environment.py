@@ -77,6 +77,7 @@ READING = ("audit", "audit --recompute", "claims", "show toy:1", "trace toy:1", 
 BUILDING = ("trace toy:1 --rebuild", "accept --all --reason none --prove", "build toy")
 
 
+@pytest.mark.slow
 @pytest.mark.started
 def test_reading_and_auditing_need_no_more(built: Workspace) -> None:
     done = built.run("python", "-c", without_them(f"exec({one_after_another(READING)!r})"), **WITHOUT)

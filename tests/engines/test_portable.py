@@ -35,6 +35,7 @@ def trained(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_what_another_machine_trained_is_what_would_have_been_trained_here(dyck: Workspace, tmp_path: Path) -> None:
     before, folder = dyck.artifacts(), tmp_path / "away"
     taken = (RUN, "--import", str(folder))
@@ -108,11 +109,12 @@ def test_a_gpu_that_is_not_there_is_refused(dyck: Workspace, tmp_path: Path) -> 
     assert "torch finds no GPU" in trained(tmp_path / "away", "--device", "cuda").stderr
 
 
+@pytest.mark.slow
 def test_what_a_machine_without_engines_built_is_recorded_as_if_it_had_been_built_here(
-    smoke_of: Callable[[str], Workspace], forks: dict[str, str], tmp_path: Path
+    alone: Callable[[str], Workspace], forks: dict[str, str], tmp_path: Path
 ) -> None:
     """It is stopped at once and goes on; datasets and checkpoints stay there, and the record is what DVC writes."""
-    built = smoke_of("nce")
+    built = alone("nce")
     there, here = (
         Workspace(Path(shutil.copytree(built.path, tmp_path / name, symlinks=True)), forks)
         for name in ("there", "here")

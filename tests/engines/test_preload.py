@@ -50,6 +50,7 @@ def _ended(process: psutil.Process) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_jobs_are_forked_and_make_the_bytes_of_jobs_that_are_started(
     built: Workspace, calmed: Callable[[Workspace], Workspace]
 ) -> None:
@@ -87,6 +88,7 @@ def test_the_job_of_a_killed_caller_is_killed(built: Workspace) -> None:
     assert process.returncode == 1 and "train_toy_a" in output
 
 
+@pytest.mark.slow
 def test_jobs_end_with_their_server_and_the_next_build_goes_on(
     built: Workspace, calmed: Callable[[Workspace], Workspace]
 ) -> None:
@@ -184,6 +186,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library has no such setting")
 def test_large_blocks_are_not_mapped_anew_at_each_step() -> None:
     def faults(how: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
+import pytest
 from workspace import BELOW_B, Workspace
 
 RUN_FILES = [
@@ -43,6 +44,7 @@ def test_a_run_removed_by_snakemake(built: Workspace) -> None:
     _remove_b(built, "snakemake")
 
 
+@pytest.mark.slow
 def test_a_run_removed_by_dvc_and_added_again_by_snakemake(built: Workspace) -> None:
     before, params = built.artifacts(), built.parameters()
     _remove_b(built, "dvc")
@@ -52,6 +54,7 @@ def test_a_run_removed_by_dvc_and_added_again_by_snakemake(built: Workspace) -> 
     built.assert_clean()
 
 
+@pytest.mark.slow
 def test_removed_variant(built: Workspace) -> None:
     """The run is made again without it, and neither its checkpoint nor a row of it is left."""
     built.change_study(lambda params: params["runs"]["toy-b"]["variants"].pop("toy-c"))
@@ -64,6 +67,7 @@ def test_removed_variant(built: Workspace) -> None:
     built.assert_clean()
 
 
+@pytest.mark.slow
 def test_removed_figures(built: Workspace) -> None:
     built.change_study(lambda params: params["experiments"]["toy-losses"].update(figures=[]))
     assert "figures toy-losses" not in built.engine("snakemake").ran

@@ -37,6 +37,7 @@ def test_sequences(number: int, small: Path, fork_server: dict[str, str], tmp_pa
     assert tally.counts["sequences"] == 5 and not tally.faults
 
 
+@pytest.mark.slow
 def test_what_must_hold_is_noticed_where_it_does_not(small: Path, fork_server: dict[str, str], tmp_path: Path) -> None:
     references = References(tmp_path / "references")
     machine = RandomUse(small, tmp_path / "work", references, fork_server, Tally())

@@ -106,9 +106,9 @@ def test_a_changed_parameter_and_the_way_back(dyck: Workspace, tmp_path: Path) -
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "digits_diag"), [(SHARING[0], 300), (SHARING[1], 200)])
 def test_a_shared_value_is_set_for_all_or_for_one(
-    smoke_of: Callable[[str], Workspace], tmp_path: Path, command: str, digits_diag: int
+    alone: Callable[[str], Workspace], tmp_path: Path, command: str, digits_diag: int
 ) -> None:
-    workspace = copied(smoke_of("nce"), tmp_path / "shared")
+    workspace = copied(alone("nce"), tmp_path / "shared")
     trained = {"train nce-digits-full"} | ({"train nce-digits-diag"} if digits_diag == 300 else set())
     done = as_typed(workspace, command)
     assert {step for step in done.ran if step.startswith("train")} >= trained
@@ -136,8 +136,8 @@ def test_what_looks_at_results(dyck: Workspace, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_study_is_added(smoke_of: Callable[[str], Workspace], tmp_path: Path) -> None:
-    workspace = copied(smoke_of("nce"), tmp_path / "added")
+def test_a_study_is_added(alone: Callable[[str], Workspace], tmp_path: Path) -> None:
+    workspace = copied(alone("nce"), tmp_path / "added")
     before = workspace.artifacts()
     for command in ADDING:
         as_typed(workspace, command)
@@ -147,9 +147,9 @@ def test_a_study_is_added(smoke_of: Callable[[str], Workspace], tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_a_build_by_make(smoke_of: Callable[[str], Workspace], tmp_path: Path) -> None:
+def test_a_build_by_make(alone: Callable[[str], Workspace], tmp_path: Path) -> None:
     """With the environment that is there: to set one up takes minutes, and `make test` has done so."""
-    workspace = copied(smoke_of("nce"), tmp_path / "made")
+    workspace = copied(alone("nce"), tmp_path / "made")
     for name in ("Makefile", "requirements-dev.txt", "constraints.txt", "pyproject.toml"):
         shutil.copy(REPOSITORY / name, workspace.path / name)
     (workspace.path / ".venv").mkdir()

@@ -42,6 +42,7 @@ def clone(built: Workspace, tmp_path: Path) -> Workspace:
     return other
 
 
+@pytest.mark.slow
 def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Workspace, tmp_path: Path) -> None:
     assert freeze(built, clone.path).startswith("2 sandglass: ")  # nothing is built there at this scale
     assert not (built.path / "data/reference/toy").exists()
@@ -116,6 +117,7 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     assert verify(built) == 1
 
 
+@pytest.mark.slow
 def test_a_set_asks_for_no_run_that_its_experiments_do_not_read(built: Workspace, clone: Workspace) -> None:
     """What was not built is taken out of the experiments of the clone, and need not be there."""
     file = clone.path / "params/toy/experiments.yaml"

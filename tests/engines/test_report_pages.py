@@ -350,6 +350,7 @@ def test_a_fresh_clone_shows_what_the_store_holds(clone: Workspace, site: Path) 
     assert md5 in table and "not here" in table[table.index("Table: data it was made from") :]
 
 
+@pytest.mark.slow
 def test_the_report_from_the_store_is_no_built_report(clone: Workspace) -> None:
     from_store(clone)
     assert "report" in clone.status() and "report" in clone.planned()
@@ -372,6 +373,7 @@ def test_it_is_drawn_beside_an_engine_and_over_a_built_report(toy: Workspace, tm
     assert not list((workspace.path / "data/.tmp").glob("*from-store*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["claims", "theory", "figures", "tables"])
 def test_whatever_is_not_here_is_said(clone: Workspace, tmp_path: Path, kind: str) -> None:
     workspace = Workspace(Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)), dict(clone.env))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from safetensors.numpy import load as decode
 from workspace import BELOW_A_RUN, BELOW_B, Workspace, add_twin
 
@@ -15,6 +16,7 @@ MODEL_A = "data/runs/toy/toy-a/toy-a.safetensors"
 FIGURE = "data/figures/toy/toy-means/means.svg"
 
 
+@pytest.mark.slow
 def test_what_is_no_edit_makes_nothing_stale(built: Workspace) -> None:
     """New times, and lost records of Snakemake."""
     files = ("pipeline/store/tables.py", "requirements.txt", "data/datasets/toy/toy-numbers/toy-numbers.parquet")
@@ -50,6 +52,7 @@ def test_a_parameter_changed_by_snakemake_and_back_by_dvc(built: Workspace) -> N
     built.assert_clean()
 
 
+@pytest.mark.slow
 def test_a_value_that_two_runs_share_is_changed_by_dvc_and_back_by_snakemake(built: Workspace) -> None:
     before = built.artifacts()
 
@@ -68,6 +71,7 @@ def test_a_value_that_two_runs_share_is_changed_by_dvc_and_back_by_snakemake(bui
     built.assert_clean()
 
 
+@pytest.mark.slow
 def test_what_only_writes_the_same_otherwise_is_said_so(built: Workspace) -> None:
     """DVC tracks the shared values as such, and runs again; the file says as before what to do."""
     _toy(built, lambda params: params["runs"]["shared"]["base"].update(lr=0.1))  # each run says its own
@@ -79,6 +83,7 @@ def test_what_only_writes_the_same_otherwise_is_said_so(built: Workspace) -> Non
     built.assert_clean()
 
 
+@pytest.mark.slow
 def test_git_checkout_restores_the_old_results(built: Workspace) -> None:
     before = built.artifacts()
     built.set_lr("toy-a", 0.75)
@@ -93,6 +98,7 @@ def test_git_checkout_restores_the_old_results(built: Workspace) -> None:
     built.assert_clean()
 
 
+@pytest.mark.slow
 def test_a_job_that_failed_in_dvc_is_run_again_by_snakemake_with_everything_below(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
     failed = built.repro(TOY_FAIL="toy-a")
@@ -117,6 +123,7 @@ def test_a_failed_run_keeps_what_it_finished_and_leaves_no_target_fresh(built: W
     built.assert_clean()
 
 
+@pytest.mark.slow
 def test_partial_target_records_only_its_own_stages(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
     built.set_lr("toy-b", 0.75)
@@ -143,6 +150,7 @@ def test_code_is_an_input(built: Workspace) -> None:
     built.assert_clean()
 
 
+@pytest.mark.slow
 def test_an_output_that_git_tracks_is_not_recorded(built: Workspace) -> None:
     built.git("add", "--force", FIGURE)
     built.set_lr("toy-a", 0.75)
@@ -162,6 +170,7 @@ def test_deleted_output_is_planned_with_everything_below(built: Workspace) -> No
     assert built.planned(losses) == {"theory toy-identity", "figures toy-losses"}
 
 
+@pytest.mark.slow
 def test_what_is_edited_while_a_step_runs_is_not_taken_for_what_ran(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
     process = built.start("snakemake", FIGURE, **built.hold("toy-a"))
@@ -202,6 +211,7 @@ def _toy(workspace: Workspace, edit: Callable[[dict[str, Any]], object]) -> None
     workspace.change_study(edit)
 
 
+@pytest.mark.slow
 def test_an_edit_of_a_variant_makes_its_run_and_what_uses_it(built: Workspace) -> None:
     """And only the file of that variant is another one."""
     before = built.artifacts()
@@ -222,6 +232,7 @@ def checkpoints_of(content: bytes) -> np.ndarray:
     return decode(content)["weights"]
 
 
+@pytest.mark.slow
 def test_an_experiment_that_is_removed_makes_its_readers_stale(built: Workspace) -> None:
     _toy(built, lambda params: params["experiments"].pop("toy-losses"))
     assert built.planned() == {"claims toy", "report"}
@@ -232,6 +243,7 @@ def test_an_experiment_that_is_removed_makes_its_readers_stale(built: Workspace)
     built.assert_clean()
 
 
+@pytest.mark.slow
 def test_a_graph_that_is_out_of_date_stops_dvc_and_is_written_by_snakemake(built: Workspace) -> None:
     """DVC reads the edges from a file; the parameter files alone decide what they are."""
     entry = {"module": "identity", "size": 9}
@@ -264,6 +276,7 @@ def test_a_graph_that_is_out_of_date_stops_dvc_and_is_written_by_snakemake(built
     built.assert_clean()
 
 
+@pytest.mark.slow
 def test_an_edit_of_one_study_leaves_the_others_fresh(built: Workspace) -> None:
     """A second study is added without an edit of any file of the first, or of either graph."""
     toy = {name: content for name, content in built.artifacts().items() if "/toy/" in name}

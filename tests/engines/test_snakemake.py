@@ -14,6 +14,7 @@ from pipeline.errors import SandglassError
 RUNS = {"dataset toy-numbers", "train toy-a", "train toy-b"}
 
 
+@pytest.mark.slow
 def test_every_job_is_self_contained(empty: Workspace) -> None:
     """Each job in a process of its own, as on a cluster: of each way in which the Snakefile states a rule one."""
     table = "data/tables/toy/toy-losses/losses.parquet"
@@ -115,6 +116,7 @@ def test_other_software_is_refused(built: Workspace) -> None:
     assert built.snakemake("-n", SANDGLASS_ALLOW_VERSIONS="1").status == 0
 
 
+@pytest.mark.slow
 def test_dag_is_a_graph(built: Workspace) -> None:
     done = subprocess.run(
         ["snakemake", "--dag"], cwd=built.path, env=environment(), capture_output=True, text=True, check=True
@@ -129,6 +131,7 @@ def test_job_processes_start_light() -> None:
     assert done.stdout.strip() == "set()"
 
 
+@pytest.mark.slow
 def test_experiment_with_other_parameters(built: Workspace) -> None:
     """One that several runs share is set in `test_readme_commands`."""
     done = built.run("dvc", "exp", "run", "-S", "params/toy/runs.yaml:toy-b.variants.toy-c.lr=0.75")

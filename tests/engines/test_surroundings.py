@@ -24,6 +24,7 @@ def test_an_input_from_a_clock_that_goes_ahead_changes_nothing(built: Workspace)
     assert built.artifacts() == before
 
 
+@pytest.mark.slow
 @pytest.mark.started
 def test_a_signal_to_the_build_alone_ends_it_with_all_that_it_started(built: Workspace) -> None:
     """As `kill`, `docker stop` and supervisors send it; Ctrl-C reaches every process of the terminal."""
@@ -42,6 +43,7 @@ def test_a_signal_to_the_build_alone_ends_it_with_all_that_it_started(built: Wor
     assert not left
 
 
+@pytest.mark.slow
 @pytest.mark.started
 def test_programs_are_those_of_the_interpreter_that_runs(built: Workspace) -> None:
     """By cron, or where nobody activated the environment: neither `snakemake` nor `python` is found by name."""

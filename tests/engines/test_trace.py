@@ -175,6 +175,7 @@ def forget_a_job(workspace: Workspace) -> None:
     lock.write_text("  ".join(kept))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "expected"),
     [
@@ -204,6 +205,7 @@ def test_verification_names_what_does_not_match(
     assert set(lineage["git"]["edited"]) <= edited
 
 
+@pytest.mark.slow
 def test_another_build_than_the_committed_one_matches(built: Workspace) -> None:
     """What lies here is what this lock file says; that it is not what was committed is said beside it."""
     built.set_lr("toy-a", 0.75)
@@ -310,6 +312,7 @@ def nudge(path: Path, factor: float) -> None:
     tables.store(frame, path, tables.read_metadata(path))
 
 
+@pytest.mark.slow
 def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
     scratch, names = (str(tmp_path / "scratch"), ("tables/toy/toy-means/means", "figures/toy/toy-means/means", "toy:1"))
     before = built.artifacts()
@@ -353,6 +356,7 @@ def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
     assert status == 2
 
 
+@pytest.mark.slow
 def test_a_rebuild_says_what_moved_what_turned_and_where(built: Workspace, tmp_path: Path) -> None:
     """On another processor numbers move; a verdict that turned is named, and what was built is kept."""
     made = {path: out.md5 for path, out in provenance.read_lock(built.path).made.items()}
@@ -383,6 +387,7 @@ def test_a_rebuild_says_what_moved_what_turned_and_where(built: Workspace, tmp_p
     )
 
 
+@pytest.mark.slow
 def test_rebuild_with_the_runs_from_here(built: Workspace, tmp_path: Path) -> None:
     flip(built.path / "data/runs/toy/toy-b/toy-b.safetensors", 900_000)  # not as recorded: not taken
     scratch = str(tmp_path / "scratch")
@@ -404,6 +409,7 @@ def test_rebuild_with_the_runs_from_here(built: Workspace, tmp_path: Path) -> No
     assert "holds runs that were taken from here; add --keep-runs" in again.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interrupted", [False, True], ids=["failed", "interrupted"])
 def test_a_rebuild_that_stops_keeps_its_workspace(built: Workspace, interrupted: bool, tmp_path: Path) -> None:
     if interrupted:

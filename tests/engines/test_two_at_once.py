@@ -34,6 +34,7 @@ def _busy(workspace: Workspace, engine: str, *target: str) -> subprocess.Popen[s
     return process
 
 
+@pytest.mark.slow
 @started
 @pytest.mark.parametrize("first", ENGINES)
 def test_a_second_stops_before_it_touches_anything(built: Workspace, calm: Workspace, first: str) -> None:
@@ -60,6 +61,7 @@ def test_a_second_stops_before_it_touches_anything(built: Workspace, calm: Works
     calm.assert_clean()
 
 
+@pytest.mark.slow
 @started
 def test_of_two_started_at_once_one_builds_everything(built: Workspace, calm: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
@@ -79,6 +81,7 @@ def test_of_two_started_at_once_one_builds_everything(built: Workspace, calm: Wo
     assert built.artifacts() == disturbed
 
 
+@pytest.mark.slow
 @started
 @pytest.mark.parametrize("engine", ENGINES)
 def test_killed_engine_continues_while_its_orphan_ends(built: Workspace, calm: Workspace, engine: str) -> None:
@@ -118,6 +121,7 @@ def test_snakemake_continues_a_killed_dvc(built: Workspace, calm: Workspace) -> 
     calm.assert_clean()
 
 
+@pytest.mark.slow
 @started
 def test_what_a_killed_run_had_finished_is_kept(built: Workspace, calm: Workspace) -> None:
     built.change_study(lambda params: params["datasets"]["toy-numbers"].update(rows=50))
@@ -133,6 +137,7 @@ def test_what_a_killed_run_had_finished_is_kept(built: Workspace, calm: Workspac
     assert calm.planned() == planned
 
 
+@pytest.mark.slow
 @started
 def test_a_record_does_not_vouch_for_what_the_other_engine_made(built: Workspace, calm: Workspace) -> None:
     def rows(count: int) -> None:
@@ -170,6 +175,7 @@ def _kill_all(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
+@pytest.mark.slow
 def test_files_that_dvc_was_writing_when_it_was_killed_are_mended(built: Workspace) -> None:
     """It writes both in place, and would start on neither."""
     built.set_lr("toy-a", 0.75)

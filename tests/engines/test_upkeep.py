@@ -9,6 +9,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from ruamel.yaml import YAML
 from workspace import BELOW_A_RUN, BELOW_B, Workspace
 
@@ -190,6 +191,7 @@ def test_why_outputs_data_and_software(built: Workspace) -> None:
     assert _causes(plan, "theory toy-identity")[0] == ("software", "requirements.txt: numpy", version, "numpy==1.0")
 
 
+@pytest.mark.slow
 def test_why_after_a_partial_run_names_the_file_and_its_maker(built: Workspace) -> None:
     """The run is recorded already, so that only its bytes tell the analysis apart from its record."""
     old = _md5(built, TRAINED)
@@ -211,6 +213,7 @@ def test_why_never_built(empty: Workspace) -> None:
     assert set(_listed(empty).values()) == {"missing"}
 
 
+@pytest.mark.slow
 def test_why_knows_what_a_killed_snakemake_had_finished(built: Workspace) -> None:
     built.env.clear()  # a kill reaches steps that are started, not forked ones
     built.edit("pipeline/studies/toy/datasets.py")
@@ -346,6 +349,7 @@ def test_a_module_that_code_was_moved_to_is_accepted(built: Workspace) -> None:
     assert built.planned() <= {"report"}
 
 
+@pytest.mark.slow
 def test_only_edits_of_code_are_accepted(built: Workspace) -> None:
     built.edit(RUNS)
     built.set_lr("toy-a", 0.75)
@@ -392,6 +396,7 @@ def test_list_states_and_costs(built: Workspace) -> None:
     assert "did you mean toy?" in _refused(built, "list", "tyo")
 
 
+@pytest.mark.slow
 def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
     """What an auditor sees: results without the data behind them."""
     folder = built.path / "data/reference/toy-wide"
@@ -467,6 +472,7 @@ def _leave(built: Workspace) -> dict[str, Path]:
     return paths
 
 
+@pytest.mark.slow
 def test_prune_shows_first_and_deletes_then(built: Workspace) -> None:
     paths = _leave(built)
     before, status = _tree(built), set(built.status())
@@ -496,6 +502,7 @@ def test_prune_shows_first_and_deletes_then(built: Workspace) -> None:
     assert built.run("dvc", "checkout").status != 0
 
 
+@pytest.mark.slow
 def test_prune_where_most_was_never_pulled(built: Workspace, tmp_path: Path) -> None:
     """Neither the cache nor the remote knows what was in the folders of datasets and runs."""
     clone = built.pushed_clone(tmp_path / "clone")

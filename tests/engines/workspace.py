@@ -216,20 +216,31 @@ class Workspace:
         files = (p for p in data.rglob("*") if p.is_file() and p.relative_to(data).parts[0] != "reference")
         return {str(p.relative_to(data)): p.read_bytes() for p in files}
 
-    def take(self, others: dict[str, Workspace]) -> None:
-        """Put in what is built of each study in another work tree, and record it here as DVC has recorded it there."""
-        ignore, yaml, stages = shutil.ignore_patterns("__pycache__"), YAML(typ="safe"), {}
-        for study, other in others.items():
-            for folder in (f"data/{kind}/{study}" for kind in KINDS):
-                if (other.path / folder).is_dir():
-                    shutil.copytree(other.path / folder, self.path / folder)
-            for folder in (".dvc/cache", "logs"):
-                shutil.copytree(other.path / folder, self.path / folder, dirs_exist_ok=True, ignore=ignore)
-            # Not the kind that keeps comments: it takes ten times as long.
-            stages |= yaml.load(other.path / "dvc.lock")["stages"]
-        del stages["report"]
+    def take(self, study: str, other: Workspace) -> None:
+        """Put in what is built of a study in another work tree, and record it here as DVC has recorded it there."""
+        yaml = YAML(typ="safe")  # not the kind that keeps comments: it takes ten times as long
+        for folder in (f"data/{kind}/{study}" for kind in KINDS):
+            if (other.path / folder).is_dir():
+                shutil.copytree(other.path / folder, self.path / folder)
+        for file in [path for name in (f"*-{study}-*", f"*-{study}.*") for path in (other.path / "logs").rglob(name)]:
+            _copied(file, self.path / file.relative_to(other.path))
+        known = yaml.load(self.path / "dvc.yaml")["stages"]
+        recorded = lock_of(other)["stages"].items()
+        stages = {name: stage for name, stage in recorded if name in known and name != "report"}
+        for md5 in (out["md5"] for stage in stages.values() for out in stage["outs"]):
+            folder = Path(".dvc/cache/files/md5")
+            listed = folder / md5[:2] / md5[2:]
+            _copied(other.path / listed, self.path / listed)
+            for entry in json.loads((other.path / listed).read_text()) if md5.endswith(".dir") else ():
+                place = folder / entry["md5"][:2] / entry["md5"][2:]
+                _copied(other.path / place, self.path / place)
         yaml.default_flow_style, yaml.sort_base_mapping_type_on_output = False, False
         yaml.dump({"schema": "2.0", "stages": stages}, self.path / "dvc.lock")
+
+
+def _copied(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source, target)
 
 
 def one_after_another(commands: Iterable[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -200,8 +199,8 @@ def test_every_family_has_a_mark_of_its_own_in_legends() -> None:
     assert set(zip(colours["range"], shapes["range"], strict=True)) == marks
 
 
-def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
-    data = smoke_of("flipflop").path / "data"
+def test_the_study_is_built(smoke: Workspace) -> None:
+    data = smoke.path / "data"
     claims = pl.read_parquet(data / "claims/flipflop/claims.parquet")
     assert set(claims["claim"]) == set(STATEMENTS)
     assert (data / "report/study/flipflop.html").is_file()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import polars as pl
 from workspace import Workspace
 
 
-def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
-    data = smoke_of("parallel").path / "data"
+def test_the_study_is_built(smoke: Workspace) -> None:
+    data = smoke.path / "data"
     claims = pl.read_parquet(data / "claims/parallel/claims.parquet")
     assert {str(claim) for claim in range(1, 41)} == set(claims["claim"])
     theory = [pl.read_parquet(file) for file in sorted((data / "theory/parallel").glob("*.parquet"))]

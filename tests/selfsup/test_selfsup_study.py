@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import polars as pl
 from workspace import Workspace
 
 
-def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
-    data = smoke_of("selfsup").path / "data"
+def test_the_study_is_built(smoke: Workspace) -> None:
+    data = smoke.path / "data"
     claims = pl.read_parquet(data / "claims/selfsup/claims.parquet")
     assert {"1", "2"} <= set(claims["claim"])
     assert (data / "report/study/selfsup.html").is_file()

@@ -6,7 +6,6 @@ import hashlib
 import json
 import zipfile
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -575,8 +574,8 @@ def test_companions_are_as_many_as_one_topic_has_pairs() -> None:
 # --- the study ------------------------------------------------------------------------------------------
 
 
-def test_stand_ins_are_named_as_such_and_nothing_else_was_measured(smoke_of: Callable[[str], Workspace]) -> None:
-    tables = smoke_of("topic").path / "data/tables/topic"
+def test_stand_ins_are_named_as_such_and_nothing_else_was_measured(smoke: Workspace) -> None:
+    tables = smoke.path / "data/tables/topic"
     kinship = pl.read_parquet(tables / "topic-language/kinship.parquet")
     assert kinship["is_standin"].all() and set(kinship["model"]) == {"NLM-0", "NLM-1", "NLM-2", "NLM-3"}
     assert not pl.read_parquet(tables / "topic-pretrained/kinship.parquet").height

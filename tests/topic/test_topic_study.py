@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -211,8 +210,8 @@ def test_what_is_lost_is_a_share_of_what_can_be_saved() -> None:
     assert row["value"] == pytest.approx(0.6) and row["n"] == 6 and row["in_common"] == "seed and data"
 
 
-def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
-    data = smoke_of("topic").path / "data"
+def test_the_study_is_built(smoke: Workspace) -> None:
+    data = smoke.path / "data"
     claims = pl.read_parquet(data / "claims/topic/claims.parquet")
     assert set(claims["claim"]) <= set(STATEMENTS)
     assert (data / "report/study/topic.html").is_file()

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -59,3 +60,23 @@ def test_the_png_has_the_pixels_that_were_drawn() -> None:
     with Image.open(io.BytesIO(drawn)) as image, Image.open(io.BytesIO(packed)) as kept:
         np.testing.assert_array_equal(np.asarray(image.convert("RGB")), np.asarray(kept))
     assert len(packed) < len(drawn) / 3 and charts.png(spec) == packed
+
+
+def test_layers_that_copies_share_say_what_they_said() -> None:
+    """In charts of charts, where each layer is copied at every level; the layer that was given stays as it was."""
+    data = pl.DataFrame({"x": [1, 2], "y": [3, 4], "of": ["a", "b"]})
+    base = alt.Chart(data).encode(x="x:Q", y=alt.Y("y:Q", title="errors"))
+    layers = [base.mark_line(strokeWidth=2).encode(color="of:N"), base.mark_point(filled=True)]
+
+    def put_together(layers: list[alt.Chart]) -> dict[str, Any]:
+        panel = alt.layer(*layers).properties(title="panel")
+        chart = alt.vconcat(alt.hconcat(panel, panel), panel).resolve_scale(color="independent")
+        return charts.specification(chart)
+
+    before = put_together(layers)
+    lighter = [charts.shared(layer) for layer in layers]
+    assert put_together(lighter) == before == put_together(layers)
+    panel = alt.layer(*lighter)
+    assert panel.layer[0].encoding is panel.copy().layer[0].encoding
+    assert alt.layer(*layers).layer[0].encoding is not layers[0].encoding
+    assert charts.shared(panel) is panel

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import polars as pl
 import pytest
@@ -88,8 +86,8 @@ def test_mistakes_end_with_their_first_wrong_sign_and_have_right_strings_beside_
         labels.answers({names.MISTAKES: few}, SEED, arrays, header)
 
 
-def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
-    data = smoke_of("verifier").path / "data"
+def test_the_study_is_built(smoke: Workspace) -> None:
+    data = smoke.path / "data"
     found = [pl.read_parquet(path) for path in sorted((data / "tables/verifier").glob("*/comparisons.parquet"))]
     measured = pl.concat(found)
     assert set(measured["comparison"]) == {each.key for each in DECLARED}
