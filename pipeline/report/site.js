@@ -3,9 +3,18 @@
 
 const sandglass = {
   charts: {}, found: [],
-  chart(name, specification) { this.charts[name] = specification; },
+  chart(name, specification, columns) {
+    const rows = ([key, of]) => [key, Array.isArray(of) ? of : rowsOf(of)];
+    this.charts[name] = { ...specification, datasets: Object.fromEntries(Object.entries(columns).map(rows)) };
+  },
   items(found) { this.found = found; },
 };
+
+// Of a table by columns, as a script of a chart has it: values, or the different ones and the place of each among them.
+function rowsOf(columns) {
+  const listed = Object.entries(columns).map(([name, [of, at]]) => [name, at ? at.map((place) => of[place]) : of]);
+  return listed[0][1].map((_, row) => Object.fromEntries(listed.map(([name, values]) => [name, values[row]])));
+}
 
 // --- dark and light: as the system says, until the reader says otherwise ---
 

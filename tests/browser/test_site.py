@@ -360,12 +360,15 @@ def test_claims_are_filtered_by_verdict(browser: Browser) -> None:
 
 def test_a_figure_becomes_a_png_or_a_specification_where_it_is_read(browser: Browser) -> None:
     browser.open(study(browser.site))
-    name = browser.js("return document.querySelector('[data-chart]').dataset.chart.split('/').pop()")
+    base = browser.js("return document.querySelector('[data-chart]').dataset.chart")
+    name = base.split("/").pop()
     for number, suffix in enumerate(("png", "vl.json")):
         browser.js(f"document.querySelectorAll('.saved button')[{number}].click()")
         saved = f"document.querySelectorAll('.saved button')[{number}].dataset.saved"
         assert browser.wait(f"return {saved}", suffix) == f"{name}.{suffix}"
         assert not list(browser.site.rglob(f"*.{suffix}"))
+    (file,) = (browser.site.parent / base.removesuffix(f"/{name}")).rglob(f"{name}.vl.json")
+    assert browser.js(f"return sandglass.charts[{json.dumps(base)}]") == json.loads(file.read_text())
     assert browser.console() == []
 
 

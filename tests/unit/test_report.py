@@ -422,7 +422,11 @@ def test_a_figure_is_an_image_and_a_script_with_the_same_chart(tmp_path: Path, m
     name, _, spec = files["figures/study/fig.js"].decode().partition(",")
     assert name == 'sandglass.chart("figures/study/fig"'
     saved = json.loads(Path("data/figures/study/study-one/fig.vl.json").read_text())
-    assert json.loads(spec.removesuffix(");\n")) == saved and len(files) == 3
+    drawn, columns = json.loads(f"[{spec.removesuffix(');' + chr(10))}]")
+    ((key, rows),) = saved.pop("datasets").items()
+    assert drawn == saved and len(files) == 3
+    # Each label stands once: as columns, whose names and values in order say the rows.
+    assert columns == {key: {name: [[row[name] for row in rows]] for name in ("label", "x")}}
 
     # Of the sets at a larger scale that have the figure, that at the largest is shown.
     sets = [reference(name, scale) for name, scale in (("a", "smoke"), ("b", "paper"), ("c", "long"), ("d", "paper"))]
