@@ -1,10 +1,12 @@
-"""Rows of theory checks: what they share (`schemas.theory.rows`)."""
+"""Rows of theory checks, each of which decides a part of a claim."""
 
 from __future__ import annotations
 
 from typing import Any
 
-SOURCE = "Li 2025, {}"
+from pipeline.kit.theory_rows import Rows, of
+
+THESIS = Rows("Li 2025, {}", "verifier")
 
 # Parts of claims that theory checks decide, and gates count (`claims.exact`)
 POWERS = "expected calls"
@@ -28,26 +30,15 @@ def row(
     bound: float,
     claim: str,
     part: str,
-    source: str,
+    place: str,
     **more: Any,
 ) -> dict[str, Any]:
-    """Return a row that decides ``part`` of a claim; ``source`` is a place of the thesis."""
-    return {
-        "check": check,
-        "statement": statement,
-        "size": size,
-        "measured": float(measured),
-        "comparison": comparison,
-        "bound": float(bound),
-        "claim": claim,
-        "part": part,
-        "source": SOURCE.format(source),
-        **more,
-    }
+    """Return a row that decides ``part`` of a claim, on what stands at ``place`` of the thesis."""
+    return THESIS.row(check, statement, size, measured, comparison, bound, place, **of(claim, part), **more)
 
 
 def zero(
-    check: str, statement: str, size: str, measured: float, claim: str, part: str, source: str, **more: Any
-) -> dict:
+    check: str, statement: str, size: str, measured: float, claim: str, part: str, place: str, **more: Any
+) -> dict[str, Any]:
     """Return a row on a difference that must be 0 up to rounding, or on a count that must be 0."""
-    return row(check, statement, size, measured, "<=", more.pop("bound", 1e-12), claim, part, source, **more)
+    return THESIS.zero(check, statement, size, measured, place, **of(claim, part), **more)
