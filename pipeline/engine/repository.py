@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from dvc.exceptions import DvcException
 from dvc.lock import LockError
 from dvc.output import Output
 from dvc.repo import Repo
-from dvc.utils.serialize import dump_yaml, parse_yaml
+from dvc.utils.serialize import dumps_yaml, parse_yaml
 from dvc_data.hashfile.build import build
 from dvc_data.hashfile.gc import gc
 from dvc_data.hashfile.hash_info import HashInfo
@@ -281,15 +282,39 @@ def _replaced(path: str | Path, fs: object = None) -> Iterator[dict[str, Any]]:
     """Yield the content of a YAML file to edit, then replace the file.
 
     Stands in for DVC's ``modify_yaml``, which writes in place; a kill here leaves the old file or the new one. It
-    keeps no comments, which DVC writes none of, and so reads dvc.lock in a fifth of the time: the bytes are the same.
+    keeps no comments, which DVC writes none of, and so reads dvc.lock in a fifth of the time; of its stages it writes
+    those anew that were edited, where DVC takes ten seconds for all of this repository's. The bytes are the same.
     """
     file = Path(path)
-    data = parse_yaml(file.read_text(encoding="utf-8"), path) if file.exists() else {}
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    data = parse_yaml(text, path) if text else {}
+    before = _stages_as_text(data)
     yield data
     temporary = file.parent / graph.STATE / f"{file.name}.tmp"
     temporary.parent.mkdir(exist_ok=True)
-    dump_yaml(temporary, data)
+    temporary.write_text(_edited(text, before, data), encoding="utf-8")
     temporary.replace(file)
+
+
+def _stages_as_text(data: dict[str, Any]) -> dict[str, str]:
+    return {name: json.dumps(stage, default=str) for name, stage in data.get("stages", {}).items()}
+
+
+def _edited(text: str, before: dict[str, str], data: dict[str, Any]) -> str:
+    """Return dvc.lock as DVC writes ``data``: of a stage that is as it was ``before``, what ``text`` has for it."""
+    head = "schema: '2.0'\nstages:\n"
+    if not text.startswith(head) or data.keys() != {"schema", "stages"} or not data["stages"]:
+        return str(dumps_yaml(data))
+    parts = re.split(r"^  (\S+):\n", text.removeprefix(head), flags=re.MULTILINE)  # names are at even places
+    written = dict(zip(parts[1::2], parts[2::2], strict=True))
+    now = _stages_as_text(data)
+    blocks = []
+    for name, stage in data["stages"].items():
+        if now[name] == before.get(name) and name in written:
+            blocks.append(f"  {name}:\n{written[name]}")
+        else:
+            blocks.append(str(dumps_yaml({"stages": {name: stage}})).removeprefix("stages:\n"))
+    return head + "".join(blocks)
 
 
 def _at(tree: Any, path: str, separator: str) -> Any:

@@ -204,13 +204,39 @@ def test_a_lock_file_with_the_marks_of_a_merge_is_left_to_its_owner(built: Works
     assert lock.read_bytes() == before
 
 
+def test_what_is_written_of_some_stages_is_what_dvc_writes_of_all(built: Workspace) -> None:
+    """One is edited, one goes, one comes, and long paths are folded at the column at which they stand."""
+    lock = built.path / "dvc.lock"
+    code = (
+        "import copy, os; from pathlib import Path; from pipeline.engine import repository\n"
+        "from dvc.utils.serialize import dumps_yaml, parse_yaml\n"
+        "def edit(lock):\n"
+        "    stages = lock['stages']; first, second, third, *_ = stages\n"
+        "    stages[first]['deps'][0]['path'] = 'data/' + 'long/' * 20; del stages[second]\n"
+        "    stages['again'] = copy.deepcopy(stages[third]); stages['again']['outs'][0]['path'] = 'a/' * 50\n"
+        "lock = Path('dvc.lock'); expected = parse_yaml(lock.read_text(), lock); edit(expected)\n"
+        "with repository._replaced(lock) as found:\n    edit(found)\n"
+        "assert lock.read_text() == dumps_yaml(expected)\n"
+        "with repository._replaced(lock) as found:\n    found['stages'].clear()\n"
+        "assert lock.read_text() == dumps_yaml({'schema': '2.0', 'stages': {}})\n"
+        "with repository._replaced(lock) as found:\n    found['stages'] |= expected['stages']\n"
+        "assert lock.read_text() == dumps_yaml(expected)\n"
+    )
+    done = built.run("python", "-c", code)
+    assert done.status == 0, done.output
+    assert "again:" in lock.read_text()
+
+
 def test_a_kill_while_results_are_recorded_leaves_the_old_record(built: Workspace) -> None:
     lock = built.path / "dvc.lock"
     before = lock.read_bytes()
     code = (
         "import os; from pathlib import Path; from pipeline.engine import repository\n"
-        "def half(path, data):\n    Path(path).write_text('schema'); os._exit(9)\n"
-        "repository.dump_yaml = half; repository.{}"
+        "whole = Path.write_text\n"
+        "def half(path, text, **more):\n"
+        "    whole(path, text[:9] if 'dvc.lock' in path.name else text, **more)\n"
+        "    'dvc.lock' in path.name and os._exit(9)\n"
+        "Path.write_text = half; repository.{}"
     )
     for recording in ("Repository(Path()).commit(['report'])", "forget_stages(Path(), set())"):
         assert built.run("python", "-c", code.format(recording)).status == 9
