@@ -31,6 +31,7 @@ settings.register_profile("untimed", deadline=None, derandomize=True)
 settings.load_profile("untimed")
 HERE = Path(__file__).parent
 BUILDS = "test_everything_is_built_and_recorded"  # all studies, while others have the tests of the toy study
+TOGETHER = pytest.StashKey[list[str]]()
 PLENTY = 8 * 2**30  # bytes; the work trees of a session take up to one eighth of it
 
 
@@ -65,9 +66,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
     items.sort(key=_turn)  # within a turn they keep their order
+    config.stash[TOGETHER] = _built_together(items)
     for item in items:
         if group := _group(item):
             item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _built_together(items: list[pytest.Item]) -> list[str]:
+    """The studies of the work tree `smoke`: all, or the one of which all tests are that ask for it."""
+    asked = {_study(item) for item in items if "smoke" in getattr(item, "fixturenames", ())}
+    return [study for study in asked if study] if len(asked) == 1 and None not in asked else STUDIES if asked else []
 
 
 def _of_a_module(item: pytest.Item) -> list[str]:
@@ -95,7 +103,7 @@ def _turn(item: pytest.Item) -> int:
     fixtures = {*getattr(item, "fixturenames", ())}
     if item.name == BUILDS:
         return 0
-    if "smoke" in fixtures:
+    if fixtures & {"smoke", "alone"}:
         return 3
     if item.path.parent.name == "engines":
         return 1
@@ -249,46 +257,49 @@ def empty(tmp_path: Path, forks: dict[str, str]) -> Workspace:
     return lay_out(tmp_path / "tree", env=forks)
 
 
+def _build(path: Path, studies: list[str], env: dict[str, str]) -> Workspace:
+    """One thread each, four at a time: as many as workers. `test_determinism` asks for these bytes from two threads."""
+    workspace = lay_out(path / "tree", studies, env)
+    done = workspace.snakemake("--cores", "4", "--max-threads", "1", "--resources", "gpu=4")
+    assert done.status == 0, done.output
+    return workspace
+
+
 @pytest.fixture(scope="session")
 def smoke(
     tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str], request: pytest.FixtureRequest
 ) -> Workspace:
-    """All studies at smoke scale in one work tree, or that of ``--study`` alone, built by Snakemake. Not to be changed.
+    """All studies at smoke scale in one work tree, built by Snakemake; nobody changes it.
 
-    One thread each, four at a time, as many as there are workers; `test_determinism` asks for the same bytes from two
-    threads.
+    Where only tests of one study are run it holds that one.
     """
-    chosen = request.config.getoption("--study")
-
-    def build(path: Path) -> Workspace:
-        workspace = lay_out(path / "tree", [chosen] if chosen else STUDIES, fork_server)
-        done = workspace.snakemake("--cores", "4", "--max-threads", "1", "--resources", "gpu=4")
-        assert done.status == 0, done.output
-        return workspace
-
+    build = partial(_build, studies=request.config.stash[TOGETHER], env=fork_server)
     return Workspace(_once(tmp_path_factory, "smoke", build) / "tree", fork_server)
 
 
 @pytest.fixture(scope="session")
 def alone(
-    tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str], smoke: Workspace
+    tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str], request: pytest.FixtureRequest
 ) -> Callable[[str], Workspace]:
-    """Gives a study at smoke scale in a work tree of its own, in which both engines start sooner. Not to be changed.
+    """Gives a study at smoke scale in a work tree of its own, in which both engines start sooner; nobody changes it.
 
-    It has what was built beside all other studies, and needs no job but the report: results of a study are the same
-    whatever else is there.
+    Where `smoke` is built as well it has what was built there, and needs no job but the report: results of a study are
+    the same whatever else is there.
     """
+    together = request.config.stash[TOGETHER]
 
-    def build(study: str, path: Path) -> Workspace:
+    def build(path: Path, study: str) -> Workspace:
+        if study not in together:
+            return _build(path, [study], fork_server)
         workspace = lay_out(path / "tree", [study], fork_server)
-        workspace.take(study, smoke)
+        workspace.take(study, request.getfixturevalue("smoke"))
         done = workspace.snakemake()
         assert done.status == 0, done.output
         assert done.ran == {"report"}, done.output
         return workspace
 
     return lambda study: Workspace(
-        _once(tmp_path_factory, f"alone-{study}", partial(build, study)) / "tree", fork_server
+        _once(tmp_path_factory, f"alone-{study}", partial(build, study=study)) / "tree", fork_server
     )
 
 
