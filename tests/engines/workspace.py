@@ -228,14 +228,16 @@ class Workspace:
         recorded = lock_of(other)["stages"].items()
         stages = {name: stage for name, stage in recorded if name in known and name != "report"}
         for md5 in (out["md5"] for stage in stages.values() for out in stage["outs"]):
-            folder = Path(".dvc/cache/files/md5")
-            listed = folder / md5[:2] / md5[2:]
-            _copied(other.path / listed, self.path / listed)
-            for entry in json.loads((other.path / listed).read_text()) if md5.endswith(".dir") else ():
-                place = folder / entry["md5"][:2] / entry["md5"][2:]
-                _copied(other.path / place, self.path / place)
+            _copied(_cached(other, md5), _cached(self, md5))
+            for entry in json.loads(_cached(other, md5).read_text()) if md5.endswith(".dir") else ():
+                _copied(_cached(other, entry["md5"]), _cached(self, entry["md5"]))
         yaml.default_flow_style, yaml.sort_base_mapping_type_on_output = False, False
         yaml.dump({"schema": "2.0", "stages": stages}, self.path / "dvc.lock")
+
+
+def _cached(tree: Workspace, md5: str) -> Path:
+    """The object with this md5 in the DVC cache of a work tree."""
+    return tree.path / ".dvc/cache/files/md5" / md5[:2] / md5[2:]
 
 
 def _copied(source: Path, target: Path) -> None:
@@ -377,7 +379,7 @@ def cache_complaints(tree: Workspace) -> list[str]:
     """
 
     def content(md5: str) -> bytes | None:
-        file = tree.path / ".dvc/cache/files/md5" / md5[:2] / md5[2:]
+        file = _cached(tree, md5)
         data = file.read_bytes() if file.is_file() else b""
         return data if hashlib.md5(data).hexdigest() == md5.removesuffix(".dir") else None
 
