@@ -34,7 +34,7 @@ def main() -> None:
     """Time both ways on the same sentences."""
     torch.set_num_threads(1)
     words = synmt.sample_words(stream(0, "benchmark"), SENTENCES + WARM, LEXICON, 5, 10)
-    source, lengths = torch.from_numpy(LEXICON.source(words)), torch.from_numpy(synmt.lengths(words))
+    source, lengths = torch.from_numpy(LEXICON.source(words)), torch.from_numpy(synmt.lengths(LEXICON, words))
     took: dict[str, list[float]] = {"word by word": [], f"{PASSES} passes": []}
     for name, causal in zip(took, (True, False), strict=True):
         spec = translator.Spec(LEXICON.vocabulary, 64, 4, 256, 2, 2, 22, causal, True, 0)

@@ -32,6 +32,8 @@ settings.load_profile("untimed")
 HERE = Path(__file__).parent
 BUILDS = "test_everything_is_built_and_recorded"  # all studies, while others have the tests of the toy study
 TOGETHER = pytest.StashKey[list[str]]()
+# In `smoke` where slow tests are left out: soon built, with labels, and with pages to play with
+FEW = ["nce", "verifier"]
 PLENTY = 8 * 2**30  # bytes; the work trees of a session take up to one eighth of it
 
 
@@ -60,16 +62,35 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests of ``--study``, and put those first that take long or that others wait for."""
+    """Leave the tests of ``--study``, and put those first that take long or that others wait for.
+
+    Without slow tests, those that want another study than `FEW` at smoke scale are left out as well.
+    """
     if study := config.getoption("--study"):
-        chosen = [item for item in items if _study(item) == study]
-        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-        items[:] = chosen
+        _choose(config, items, [item for item in items if _study(item) == study])
+    elif few := config.option.markexpr == "not slow":
+        _choose(config, items, [item for item in items if not _builds(item) or _wants(item) in (None, *FEW)])
     items.sort(key=_turn)  # within a turn they keep their order
-    config.stash[TOGETHER] = _built_together(items)
+    config.stash[TOGETHER] = FEW if not study and few else _built_together(items)
     for item in items:
         if group := _group(item):
             item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _choose(config: pytest.Config, items: list[pytest.Item], chosen: list[pytest.Item]) -> None:
+    kept = {*chosen}
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = chosen
+
+
+def _builds(item: pytest.Item) -> bool:
+    """Whether the test asks for studies at smoke scale."""
+    return not {"smoke", "alone"}.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+def _wants(item: pytest.Item) -> str | None:
+    """The study that a test asks for at smoke scale; None if any will do."""
+    return "dyck" if "dyck" in getattr(item, "fixturenames", ()) else _study(item)
 
 
 def _built_together(items: list[pytest.Item]) -> list[str]:
@@ -111,10 +132,11 @@ def _turn(item: pytest.Item) -> int:
 
 
 def _study(item: pytest.Item) -> str | None:
-    """The study that a test is of: that of its folder, or the one that it is parametrized with."""
-    folder = item.path.relative_to(HERE).parts[0]
+    """The study that a test is of: that of its folder or its mark, or the one that it is parametrized with."""
+    folder, mark = item.path.relative_to(HERE).parts[0], item.get_closest_marker("study")
     callspec = getattr(item, "callspec", None)
-    return folder if folder in STUDIES else callspec.params.get("study") if callspec else None
+    named = mark.args[0] if mark else callspec.params.get("study") if callspec else None
+    return folder if folder in STUDIES else named
 
 
 def _shared(factory: pytest.TempPathFactory) -> Path:

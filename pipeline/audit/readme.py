@@ -177,7 +177,7 @@ def _count(results: Results, _: str) -> str:
     numbers, asked = (sum(each[place] for each in decided.values()) for place in (0, 1))
     shares = ", ".join(f"`{study}` {_share(*each)}" for study, each in decided.items())
     text = (
-        f"Of {asked} statements of the sources that need nothing which a user has to bring, {numbers} "
+        f"Of {asked} statements of the sources that can be tested without data of one's own, {numbers} "
         f"({_share(numbers, asked)}) are decided, by this build or a reference set: {shares}."
     )
     return textwrap.fill(text, WIDTH, break_on_hyphens=False)

@@ -162,10 +162,17 @@ def interrupt(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        for each in (*psutil.Process(process.pid).children(recursive=True), process):
-            with contextlib.suppress(psutil.Error):
-                each.send_signal(signal.SIGINT)
+        interrupt_steps(process.pid)
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGINT)
         process.wait()
+
+
+def interrupt_steps(engine: int) -> None:
+    """Send SIGINT to all that the process ``engine`` has started: steps keep what they have, and end."""
+    for each in psutil.Process(engine).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            each.send_signal(signal.SIGINT)
 
 
 def _say_what_went_wrong(outcome: Outcome, started: float) -> None:

@@ -65,18 +65,21 @@ KEEP_MEMORY = {
 }
 FORKED = "SANDGLASS_FORKED"  # the process that was forked for a job, which is to do the work itself
 KILL_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
-MMAP_MAX = -4  # M_MMAP_MAX of mallopt(3)
+MMAP_MAX, TRIM_THRESHOLD = -4, -1  # M_MMAP_MAX and M_TRIM_THRESHOLD of mallopt(3)
 
 
 def keep_large_blocks() -> None:
     """Have this process take blocks of memory of any size from its heap, and keep them there once they are freed.
 
     Weights and gradients of large models are above the largest threshold that glibc accepts (32 MiB). Each would be
-    mapped at every step, cleared by the kernel, and given back: up to a third of the time. Another C library has no
-    such setting, and nothing is done.
+    mapped at every step, cleared by the kernel, and given back: up to a third of the time. The end of the heap would be
+    given back in the same way where the process started without `KEEP_MEMORY`, as DVC's do. Another C library has no
+    such settings, and nothing is done.
     """
     with contextlib.suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).mallopt(MMAP_MAX, 0)
+        library = ctypes.CDLL(None)
+        library.mallopt(MMAP_MAX, 0)
+        library.mallopt(TRIM_THRESHOLD, int(KEEP_MEMORY["MALLOC_TRIM_THRESHOLD_"]))
 
 
 def start() -> None:

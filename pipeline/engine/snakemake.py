@@ -19,6 +19,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -317,11 +318,18 @@ class _Run:
         freshness.set_times(params, changed - finished)
 
     def note_interrupts(self) -> None:
-        """Note it when Ctrl-C ends this run, which then goes on as before."""
+        """Note it when Ctrl-C ends this run, which then goes on as before.
+
+        A signal to Snakemake alone, as supervisors send it, reaches no step, and Snakemake would wait for those that
+        run. So they are told, if they have not ended by themselves (`pipeline.engine.build.PATIENCE`).
+        """
         before = signal.getsignal(signal.SIGINT)
 
         def note(number: int, frame: FrameType | None) -> None:
             self.interrupted = True
+            later = threading.Timer(build.PATIENCE, build.interrupt_steps, [os.getpid()])
+            later.daemon = True
+            later.start()
             if callable(before):
                 before(number, frame)
 

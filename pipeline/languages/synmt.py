@@ -6,8 +6,9 @@ both are (0, 0); with probability alpha z is drawn, and j uniformly from 0 to L.
 source, so that the law p(y | x) has at most 2 (L + 1) outcomes and every quantity of it is a finite sum.
 
 A lexicon has ``blocks`` of 24 words, which differ in role: words 0 to 7 of a block have one token, 8 to 17 one token
-for each register, 18 to 23 two tokens in fixed order. Ids are 0 to 4 for PAD, EOS, BOS, LEN (put before a source) and
-PART, then 40 target tokens of each block, then its 24 source words.
+for each register, 18 to 23 two tokens in fixed order, or only the first of both where it is without ``doubles``. Ids
+are 0 to 4 for PAD, EOS, BOS, LEN (put before a source) and PART, then 40 target tokens of each block, then its 24
+source words.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Lexicon:
     """Words and their tokens."""
 
     blocks: int
+    doubles: bool = True  # whether there are words of two tokens
 
     @property
     def words(self) -> int:
@@ -59,7 +61,9 @@ class Lexicon:
                 sensitive = np.arange(DOUBLE - SINGLE)
                 found[word + SINGLE : word + DOUBLE, z, 0] = first + SINGLE + REGISTERS * sensitive + z
                 own = first + SINGLE + REGISTERS * len(sensitive) + 2 * np.arange(WORDS - DOUBLE)
-                found[word + DOUBLE : word + WORDS, z] = own[:, None] + [0, 1]
+                found[word + DOUBLE : word + WORDS, z, 0] = own
+                if self.doubles:
+                    found[word + DOUBLE : word + WORDS, z, 1] = own + 1
         return found
 
     def source(self, words_NxL: Ints) -> Ints:
@@ -131,10 +135,10 @@ def reordered(words_NxL: Ints) -> Ints:
     return words
 
 
-def lengths(words_NxL: Ints) -> Ints:
+def lengths(lexicon: Lexicon, words_NxL: Ints) -> Ints:
     """Return (N,) numbers of target tokens, EOS among them: they follow from the source."""
     here = words_NxL >= 0
-    double = here & (words_NxL % WORDS >= DOUBLE)
+    double = here & (words_NxL % WORDS >= DOUBLE) & lexicon.doubles
     found: Ints = here.sum(1) + double.sum(1) + 2
     return found
 

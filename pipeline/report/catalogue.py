@@ -100,6 +100,14 @@ def by_path(known: list[Artifact]) -> dict[Path, Artifact]:
     return {path: artifact for artifact in known for path in artifact.paths}
 
 
+def told(known: list[Artifact]) -> dict[graph.Job, str]:
+    """Return the page that says what decided a job: that of the first of its artifacts."""
+    pages: dict[graph.Job, str] = {}
+    for artifact in known:
+        pages.setdefault(artifact.job, artifact.page)
+    return pages
+
+
 def links(known: list[Artifact]) -> dict[graph.Job, str]:
     """Return where to read of each job: the page of its only artifact, else its part of the list of all artifacts."""
     own: dict[graph.Job, list[Artifact]] = {}

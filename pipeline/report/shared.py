@@ -35,6 +35,7 @@ class Site:
         self.by_path = catalogue.by_path(self.artifacts)
         self.by_name = {(each.kind, each.job.id, each.name): each for each in self.artifacts}
         self.links = catalogue.links(self.artifacts)
+        self.told = catalogue.told(self.artifacts)
         self.lineage = Lineage(params)
         self.studies = results.load(params, partial=from_store)
         edits = graph.accepted()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipeline.store import checkpoints, paths, tables
@@ -25,5 +26,7 @@ def run(job: Job) -> None:
         arrays, header = checkpoints.read(path)
         for member, frame in module.answers(members, job.seed, arrays, header).items():
             out = job.out(paths.dataset_path(job.study, job.id, member))
-            tables.write(frame, out, module.SCHEMA, {"params_hash": job.params_hash})
+            # Of datasets of several kinds a file names its own.
+            metadata = {"kind": members[member].kind} if isinstance(module.SCHEMA, Mapping) else {}
+            tables.write(frame, out, module.SCHEMA, metadata | {"params_hash": job.params_hash})
             job.say(f"{member}: {frame.height} rows")

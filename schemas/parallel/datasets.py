@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TWO_PAIRS, RANDOM = FAMILIES = ["pairs", "random"]
 SAMPLES, SCHEME_DRAWS, CORPUS = "samples", "schemes", "synmt"
-ANSWERED = ""  # what models answered has no kind in its file
+ANSWERED = "answered"  # what models wrote: the kind of its entry
 TRAIN, VALID, TEST = SPLITS = ["train", "valid", "test"]
 
 
@@ -94,6 +94,7 @@ class Corpus(pa.DataFrameModel):
     replica: pl.Int16 = pa.Field(ge=-1, description="the model that translated; -1: drawn from the law")
     idx: pl.Int32 = pa.Field(ge=0, description="number of the sentence in its split, from 0; the same for all alpha")
     blocks: pl.Int16 = pa.Field(ge=1, description="of 24 words, in the lexicon")
+    doubles: pl.Boolean = pa.Field(description="whether a quarter of the words have two tokens each")
     src: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16}, description="words, from 0")
     tgt: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16}, description="ids of the translation, EOS last")
     z: pl.Int8 = pa.Field(ge=0, le=1, nullable=True, description="register; null where a model translated")
@@ -123,8 +124,8 @@ class Corpus(pa.DataFrameModel):
     def translates(cls, data: PolarsData) -> pl.LazyFrame:
         frame = data.lazyframe.collect()
         right = np.zeros(frame.height, bool)
-        for (blocks,), rows in frame.with_row_index().group_by("blocks"):
-            lexicon, at = synmt.Lexicon(int(str(blocks))), rows["index"].to_numpy()
+        for (blocks, doubles), rows in frame.with_row_index().group_by("blocks", "doubles"):
+            lexicon, at = synmt.Lexicon(int(str(blocks)), bool(doubles)), rows["index"].to_numpy()
             words = padded(rows["src"], synmt.NONE)
             inside = ((words >= synmt.NONE) & (words < lexicon.words)).all(1)
             apart = ((words[:, 1:] != words[:, :-1]) | (words[:, 1:] == synmt.NONE)).all(1)

@@ -109,6 +109,39 @@ class CodeVerifiers(Result):
         unique = ["replica", "layer", "depth", "block"]
 
 
+class CodeValidation(Result):
+    """Decoders without a verifier on names of their own, by which the best of them is chosen."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    top_p: pl.Float64 = pa.Field(ge=0, le=1, description="nucleus sampling: probability that is kept, 1 for all")
+    temperature: pl.Float64 = pa.Field(ge=0, description="what logits are divided by before nucleus sampling")
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1, description="distinct right test cases over those asked for")
+    chosen: pl.Boolean = pa.Field(description="whether it is the best, by the mean over models")
+
+    class Config:
+        """One row per model and decoder."""
+
+        unique = ["replica", "top_p", "temperature"]
+
+
+class CodeThresholds(Result):
+    """The analogue of Table 3.10 for two numbers of test cases in a prompt: means over runs."""
+
+    cases: pl.Int32 = pa.Field(ge=1, description="K, that a prompt asks for")
+    replica: pl.Int32 = pa.Field(ge=0)
+    top_p: pl.Float64 = pa.Field(ge=0, le=1, description="nucleus sampling: probability that is kept, 1 for all")
+    temperature: pl.Float64 = pa.Field(ge=0, description="what logits are divided by before nucleus sampling")
+    threshold: pl.Float64 = pa.Field(ge=0, le=1, description="reject below this probability of being right")
+    runs: pl.Int32 = pa.Field(ge=1, description="runs on the same prompts, of which the others are means")
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1, description="distinct right test cases over those asked for")
+    calls: pl.Float64 = pa.Field(ge=0, description="tokens drawn in a run")
+
+    class Config:
+        """One row per K, model and decoder."""
+
+        unique = ["cases", "replica", "top_p", "temperature", "threshold"]
+
+
 class PretrainedRuns(Result):
     """Table 3.6 by a pretrained model from a local folder: one row for each decoder and run."""
 
@@ -146,6 +179,7 @@ class CodeRobustness(Result):
         isin=_VERIFIERS, description="what objects to strings; ground truth: it knows, random: it guesses"
     )
     threshold: pl.Float64 = pa.Field(ge=0, le=1, description="reject below this probability of being right")
+    chosen: pl.Boolean = pa.Field(description="whether it is best without a verifier on names of their own")
     runs: pl.Int32 = pa.Field(ge=1, description="runs on the same prompts, of which the others are means")
     accuracy: pl.Float64 = pa.Field(ge=0, le=1, description="distinct right test cases over those asked for")
     calls: pl.Float64 = pa.Field(ge=0, description="tokens drawn in a run")
@@ -176,7 +210,9 @@ SCHEMAS = {
     "code_models": CodeModels,
     "code_runs": CodeRuns,
     "code_cumulative": CodeCumulative,
+    "code_validation": CodeValidation,
     "code_verifiers": CodeVerifiers,
+    "code_thresholds": CodeThresholds,
     "code_samples": CodeSamples,
     "code_robustness": CodeRobustness,
     "pretrained_runs": PretrainedRuns,

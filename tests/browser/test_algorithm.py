@@ -17,6 +17,8 @@ from pipeline.models.llama import decoder, decoding
 from pipeline.models.llama.decoding import Plan
 from pipeline.models.llama.verifiers import Trained
 
+pytestmark = pytest.mark.study("verifier")
+
 PAGE = "study/verifier.html"
 FIELDS = {"quota": 4, "stride": 4, "top_p": 0.9, "threshold": 0.5, "refill": "argmax", "seed": 1, "reach": False}
 

@@ -14,6 +14,8 @@ from scipy import special
 
 from pipeline.studies.parallel.exact import chains
 
+pytestmark = pytest.mark.study("parallel")
+
 PAGE = "study/parallel.html"
 SETTINGS = [
     {"J": 3.0, "h": 5.0, "N": 10, "c": 4, "k": 5, "seed": 7},

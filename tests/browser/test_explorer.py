@@ -14,6 +14,8 @@ from workspace import Workspace
 from pipeline.languages.automata import automaton, simulate
 from pipeline.models.automata import exact, gpt
 
+pytestmark = pytest.mark.study("automata")
+
 PAGE = "study/automata.html"
 
 

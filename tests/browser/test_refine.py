@@ -16,6 +16,8 @@ from pipeline.languages.synmt import EOS, PAD
 from pipeline.models.parallel import translator
 from pipeline.studies.parallel import decoding
 
+pytestmark = pytest.mark.study("parallel")
+
 PAGE = "study/parallel.html"
 OWN = [0, 1, 9, 20, 3]  # words of our own
 

@@ -409,3 +409,13 @@ def test_a_phone_shows_pages_whole(browser: Browser) -> None:
         width = browser.js("return document.documentElement.scrollWidth")
         assert width <= PHONE[0], page
         assert browser.js("return parseFloat(getComputedStyle(document.body).fontSize)") >= 16
+        # What a figure finds is read without moving it sideways; on a wide screen its title says so alone.
+        assert _shown(browser) == {"block"} or not _shown(browser), page
+    browser.emulate()
+    browser.open(study(browser.site))
+    assert _shown(browser) == {"none"}
+
+
+def _shown(browser: Browser) -> set[str]:
+    script = "return [...document.querySelectorAll('.narrow')].map((each) => getComputedStyle(each).display)"
+    return set(browser.js(script))

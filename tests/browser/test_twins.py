@@ -15,6 +15,8 @@ from pipeline.languages import hmm
 from pipeline.studies.selfsup.measures import models
 from pipeline.studies.selfsup.measures.detection import Ratio
 
+pytestmark = pytest.mark.study("selfsup")
+
 PAGE = "study/selfsup.html"
 TABLE = "data/tables/selfsup/selfsup-hmm-identity/hmm_explorer.parquet"
 TASKS = {"x2 | x1": "x2|x1", "x1 | x2": "x1|x2", "x3 | x1": "x3|x1", "x1 | x3": "x1|x3"}

@@ -17,6 +17,8 @@ from pipeline.studies.verifier.analysis import vgb as analysis
 from pipeline.studies.verifier.exact import tokenwise
 from pipeline.studies.verifier.exact.vgb import Tree
 
+pytestmark = pytest.mark.study("verifier")
+
 PAGE = "study/verifier.html"
 INSTANCES = list(analysis.instances())
 DIGITS = 2e-4  # of what a page is given, five digits

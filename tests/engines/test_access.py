@@ -89,6 +89,7 @@ def test_a_table_of_experiments_is_read_whole_or_by_one(study: str, smoke: Works
             assert part.equals(pl.read_parquet(files[key]))
 
 
+@pytest.mark.study("dyck")
 @pytest.mark.parametrize(
     ("name", "experiment", "message"),
     [
@@ -111,6 +112,7 @@ def test_curves_of_runs_with_other_metrics_are_one_table(smoke: Workspace) -> No
     assert curves.filter(pl.col("run").str.ends_with("-ngd"))["skipped"].null_count() == 0
 
 
+@pytest.mark.study("dyck")
 def test_the_work_tree_is_found_from_below_it(smoke: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(smoke.path / "data/tables/dyck")
     assert pipeline.load_table("dyck", "variation")["scale"].unique().to_list() == ["smoke"]
@@ -183,6 +185,7 @@ def test_what_is_not_there_is_one_line_with_what_is(smoke: Workspace, study: str
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.study("dyck")
 @pytest.mark.parametrize("name", ["variation", "dyck-probe16"])
 def test_a_table_is_csv_by_one_call(smoke: Workspace, name: str, tmp_path: Path) -> None:
     target = tmp_path / "out.csv"
@@ -197,16 +200,19 @@ def test_a_table_is_csv_by_one_call(smoke: Workspace, name: str, tmp_path: Path)
     assert back.equals(frame)
 
 
+@pytest.mark.study("dyck")
 def test_csv_goes_to_stdout_without_a_file(smoke: Workspace) -> None:
     done = smoke.run("python", "-m", "pipeline", "export", "dyck", "fig3")
     assert done.output == access.to_csv(pipeline.load_table("dyck", "fig3", root=smoke.path))
 
 
+@pytest.mark.study("dyck")
 def test_csv_into_no_folder_is_one_line(smoke: Workspace) -> None:
     done = smoke.run("python", "-m", "pipeline", "export", "dyck", "variation", "--csv", "none/out.csv")
     assert (done.status, done.output) == (2, "sandglass: none/out.csv: cannot be written: No such file or directory\n")
 
 
+@pytest.mark.study("dyck")
 def test_pandas_takes_a_table(smoke: Workspace) -> None:
     pytest.importorskip("pandas", reason="pandas is optional: requirements-export.txt")
     frame = pipeline.load_table("dyck", "variation", root=smoke.path)
@@ -290,12 +296,14 @@ def test_a_model_of_images_says_what_it_reads(smoke: Workspace) -> None:
             refused()
 
 
+@pytest.mark.study("depth")
 def test_a_model_that_reads_numbers_says_so(smoke: Workspace) -> None:
     model = pipeline.load_run("depth-sc-l1", root=smoke.path)
     with pytest.raises(SandglassError, match="models of this study read numbers of tokens, not 'abc'"):
         model.encode("abc")
 
 
+@pytest.mark.study("dyck")
 def test_a_replica_is_the_one_that_was_analysed(smoke: Workspace) -> None:
     """Its attention on D4 is what the analysis stored of that replica."""
     stored = pipeline.load_table("dyck", "attention", root=smoke.path).filter(run="dyck-standard")
@@ -312,6 +320,7 @@ def test_a_replica_is_the_one_that_was_analysed(smoke: Workspace) -> None:
             np.testing.assert_allclose(pattern[0, 0].detach().numpy()[query, key], rows["weight"].to_numpy(), atol=1e-6)
 
 
+@pytest.mark.study("dyck")
 @pytest.mark.parametrize("run", ["dyck-standard", "dyck-table1-k2-d4-l3", "dyck-minimal-angle", "dyck-copy-l1"])
 def test_logits_are_those_of_the_ensemble(smoke: Workspace, run: str) -> None:
     ensemble = transformer.load(_checkpoint(smoke, run))
@@ -327,6 +336,7 @@ def test_logits_are_those_of_the_ensemble(smoke: Workspace, run: str) -> None:
     assert model(ids).shape == (6, 21, len(model.labels))
 
 
+@pytest.mark.study("dyck")
 def test_a_replica_says_what_it_is_and_can_be_trained(smoke: Workspace) -> None:
     model = pipeline.load_run("dyck-standard", replica=1, root=smoke.path)
     assert model.config["run"] == "dyck-standard"
@@ -343,12 +353,14 @@ def test_a_replica_says_what_it_is_and_can_be_trained(smoke: Workspace) -> None:
         model.record(model.encode("[]"), ["nothing"])
 
 
+@pytest.mark.study("dyck")
 def test_shorter_rows_are_filled_up_at_the_end(smoke: Workspace) -> None:
     model = pipeline.load_run("dyck-minimal", root=smoke.path)
     both = model(model.encode("[()", "[(())]()"))
     torch.testing.assert_close(both[:1, :4], model(model.encode("[()")))
 
 
+@pytest.mark.study("dyck")
 @pytest.mark.parametrize(
     ("strings", "expected"),
     [
@@ -363,6 +375,7 @@ def test_what_cannot_be_encoded_is_one_line(smoke: Workspace, strings: list[str]
         pipeline.load_run("dyck-minimal", root=smoke.path).encode(*strings)
 
 
+@pytest.mark.study("dyck")
 @pytest.mark.parametrize(
     ("ids", "expected"),
     [
@@ -377,6 +390,7 @@ def test_ids_that_mean_nothing_are_refused(smoke: Workspace, ids: torch.Tensor, 
         pipeline.load_run("dyck-standard", root=smoke.path)(ids)
 
 
+@pytest.mark.study("dyck")
 @pytest.mark.parametrize("replica", [-1, 2, True, 0.0])
 def test_a_replica_out_of_range_is_one_line(smoke: Workspace, replica: int) -> None:
     with pytest.raises(SandglassError, match=r"^run dyck-standard has replicas 0 to 1, not"):

@@ -62,6 +62,7 @@ def test_nonsense_is_refused_by_every_command(
     assert smoke.artifacts() == before
 
 
+@pytest.mark.study("dyck")
 @pytest.mark.parametrize(
     "arguments", [["trian", "dyck-standard"], ["train"], ["train", "dyck-standrad"], ["export", "dyck", "\udcff"]]
 )

@@ -153,6 +153,7 @@ ROUNDED = dict.fromkeys(("stack_mass", "stack_mass_uniform", "same_depth_mass", 
 ROUNDED |= dict.fromkeys(("stack_argmax", "stack_argmax_closers", "stack_argmax_unseen"), 2.5 / 275)
 
 
+@pytest.mark.study("dyck")
 def test_the_batch_size_of_the_analysis_changes_only_what_is_said_here(
     smoke: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from pipeline.store import tables
 from schemas.claims import HOLDS, NOT_RUN, Claims
 from schemas.theory import Theory
 
+NOTE = "These pages show published results, not a build of this machine"
 HOSTILE = "</title></script><script>bad()</script><img src=x onerror=bad()> ](javascript:bad()) {{ 7*7 }} | `x`"
 
 
@@ -335,10 +336,7 @@ def test_a_fresh_clone_shows_what_the_store_holds(clone: Workspace, site: Path) 
         path.relative_to(site) for path in site.rglob("*")
     }
     for page in drawn.rglob("*.html"):
-        assert (
-            "Published results, drawn without building them" in page.read_text()
-            and "Published results, drawn without building them" not in (site / page.relative_to(drawn)).read_text()
-        )
+        assert NOTE in page.read_text() and NOTE not in (site / page.relative_to(drawn)).read_text()
     study = (drawn / "study/toy.html").read_text()
     assert "the mean of all values" in study and "not here" not in study and study.count("<figure") == 2
     run = (drawn / "artifact/run-toy-b.html").read_text()
@@ -357,7 +355,7 @@ def test_the_report_from_the_store_is_no_built_report(clone: Workspace) -> None:
     assert not clone.git("status", "--short")
     done = clone.run("python", "-m", "pipeline", "report")  # a built one needs all that it shows
     assert done.status == 1 and "is missing; make it with: snakemake data/" in done.last_line
-    assert "Published results, drawn without building them" in (clone.path / "data/report/index.html").read_text()
+    assert NOTE in (clone.path / "data/report/index.html").read_text()
 
 
 def test_it_is_drawn_beside_an_engine_and_over_a_built_report(toy: Workspace, tmp_path: Path) -> None:
@@ -368,7 +366,7 @@ def test_it_is_drawn_beside_an_engine_and_over_a_built_report(toy: Workspace, tm
             (workspace.path / name).parent.mkdir(parents=True, exist_ok=True)
             fcntl.flock(held.enter_context((workspace.path / name).open("a+")), fcntl.LOCK_EX)
         text = (from_store(workspace) / "index.html").read_text()
-    assert "Published results, drawn without building them" in text
+    assert NOTE in text
     assert "not here" not in (workspace.path / "data/report/artifact/run-toy-a.html").read_text()
     assert not list((workspace.path / "data/.tmp").glob("*from-store*"))
 

@@ -45,6 +45,18 @@ def test_a_signal_to_the_build_alone_ends_it_with_all_that_it_started(built: Wor
 
 @pytest.mark.slow
 @pytest.mark.started
+def test_ctrl_c_to_snakemake_alone_ends_its_steps_as_well(built: Workspace) -> None:
+    built.change_study(lambda params: params["datasets"]["toy-numbers"].update(rows=50))
+    process = built.start("snakemake", "--cores", "2", **built.hold("toy-a"))
+    built.wait_for_step("train-toy-a", process)
+    os.kill(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode != 0, output
+    assert '"status": "interrupted"' in (built.path / "logs/steps/train-toy-a.json").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.started
 def test_programs_are_those_of_the_interpreter_that_runs(built: Workspace) -> None:
     """By cron, or where nobody activated the environment: neither `snakemake` nor `python` is found by name."""
     built.set_lr("toy-a", 0.75)

@@ -31,6 +31,7 @@ ENTRY = Corpus(
     first_register=REGISTER,
     stream="test-synmt",
     blocks=1,
+    doubles=True,
     shortest=3,
     longest=6,
     train=60,
@@ -81,7 +82,18 @@ def test_example() -> None:
     words = sentences([0, 1, 8, 18])
     said = [synmt.translate(LEXICON, words, np.array([z]), np.array([j]), 8)[0].tolist() for z, j in ((0, 0), (1, 4))]
     assert said == [[PART, 6, 5, 13, 33, 34, EOS, PAD], [6, 5, 14, 33, 34, PART, EOS, PAD]]
-    assert synmt.lengths(words).tolist() == [7]
+    assert synmt.lengths(LEXICON, words).tolist() == [7]
+
+
+def test_words_of_one_token_each() -> None:
+    """Without words of two tokens, those have the first of both; all else is as it was."""
+    single, words = synmt.Lexicon(1, doubles=False), sentences([0, 1, 8, 18])
+    said = synmt.translate(single, words, np.array([1]), np.array([4]), 8)[0].tolist()
+    assert said == [6, 5, 14, 33, PART, EOS, PAD, PAD]
+    assert synmt.lengths(single, words).tolist() == [6]
+    assert single.vocabulary == LEXICON.vocabulary
+    assert np.array_equal(single.table[:18], LEXICON.table[:18])
+    assert np.array_equal(single.table[:, :, 0], LEXICON.table[:, :, 0]) and (single.table[:, :, 1] == synmt.NONE).all()
 
 
 @settings(deadline=None, max_examples=60)
@@ -97,7 +109,7 @@ def test_law(words: list[int], alpha: float) -> None:
     for said, p in exact.items():
         row = np.array([[*said, *[PAD] * (SIZE - len(said))]])
         assert synmt.log_probability(law, row)[0] == pytest.approx(math.log(p), abs=1e-9)
-        assert len(said) == synmt.lengths(sentences(words))[0]
+        assert len(said) == synmt.lengths(LEXICON, sentences(words))[0]
     marginals: list[dict[int, float]] = [defaultdict(float) for _ in range(len(next(iter(exact))))]
     for said, p in exact.items():
         for place, token in enumerate(said):
@@ -151,7 +163,7 @@ def test_numbers_of_the_chapter(alpha: float, total: float, entropy: float) -> N
     found = synmt.dependence(law)
     assert found.total.mean() == pytest.approx(total, abs=0.12)
     assert found.entropy.mean() == pytest.approx(entropy, abs=0.05)
-    assert synmt.lengths(words).mean() == pytest.approx(11.4, abs=0.15)
+    assert synmt.lengths(LEXICON, words).mean() == pytest.approx(11.4, abs=0.15)
     support = synmt.law(LEXICON, words, 1.0, REGISTER, SIZE)
     valid = np.isfinite(synmt.log_probability(support, found.likeliest))
     stutter = 100 * synmt.stutters(found.likeliest).sum() / (found.likeliest > EOS).sum()

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from pipeline.languages import dyck_strings as language
-from pipeline.studies.verifier.analysis import strings, vgb_dyck
+from pipeline.languages import test_cases
+from pipeline.models.llama import decoder
+from pipeline.models.llama.verifiers import Trained, scores
+from pipeline.studies.verifier.analysis import strings, vgb_cases
 from pipeline.studies.verifier.exact.vgb import Tree
 from pipeline.studies.verifier.exact.walks import Walks
+from pipeline.studies.verifier.measures import below
 from schemas.verifier.vgb_dyck import ALRS, BASE, EXACT, FIRST_LEAF, LEARNED, STATIONARY, TRS
 
 A, H, THRESHOLD = 4, 2, 0.5
@@ -21,13 +27,13 @@ BALANCED = ((np.arange(A**H) % 5 == 0) & (np.arange(A**H) > 0)).astype(float)  #
 
 
 def rows() -> dict[tuple[str, str], dict[str, Any]]:
-    found = vgb_dyck._laws(LAWS, VALUES, BALANCED, 0.01, THRESHOLD)
+    found = below.laws(LAWS, VALUES, BALANCED, 0.01, THRESHOLD)
     return {(row["leaf_values"], row["method"]): row for row in found}
 
 
 def test_every_sampler_has_its_row_and_the_walk_with_exact_leaves_never_misses() -> None:
     found = rows()
-    assert set(found) == {(kind, method) for kind in (EXACT, LEARNED) for method in vgb_dyck_methods()}
+    assert set(found) == {(kind, method) for kind in (EXACT, LEARNED) for method in methods()}
     base = (LAWS[0][0][:, None] * LAWS[1]).ravel()
     target = base * BALANCED / (base * BALANCED).sum()
     assert found[EXACT, BASE]["distance"] == pytest.approx(abs(base - target).sum() / 2)
@@ -35,7 +41,7 @@ def test_every_sampler_has_its_row_and_the_walk_with_exact_leaves_never_misses()
     assert found[LEARNED, STATIONARY]["distance"] > 0.01
 
 
-def vgb_dyck_methods() -> list[str]:
+def methods() -> list[str]:
     return [BASE, TRS, ALRS, FIRST_LEAF, STATIONARY]
 
 
@@ -79,3 +85,47 @@ def test_how_rarely_strings_are_deep_is_exact(brackets: int, bound: int) -> None
     depth = (np.isin(tokens, language.OPEN).astype(int) - np.isin(tokens, language.CLOSE)).cumsum(1).max(1)
     assert strings.above(brackets, 0.5, bound) == pytest.approx(law[depth > bound].sum())
     assert strings.above(32, 0.5, 12) == pytest.approx(0.005, abs=5e-4)  # chapter, 3.2
+
+
+def test_trees_of_test_cases_against_one_forward_pass_for_each_leaf() -> None:
+    """Laws, values and what is removed, with the signs that must follow each digit, and which leaves are right."""
+    rng = np.random.default_rng(2)
+    spec = decoder.Spec(layers=2, heads=2, width=8, inner=12, symbols=len(test_cases.SIGNS))
+    params = {
+        name: torch.from_numpy(np.stack([decoder.initial(spec, rng)[name] for _ in range(2)])) * 6
+        for name in decoder.shapes(spec)
+    }
+    verifier = Trained(2, [(torch.from_numpy(rng.normal(size=(2, 8, 2))), torch.zeros(2, 2).double())])
+    prompt = [*test_cases.prompt("qxt", "APPEND", []), *test_cases.encode("assert q x t ( [")]
+    digits = [test_cases.ZERO + digit for digit in range(3)]
+    following = vgb_cases.following(1)
+    found = below.trees(spec, params, verifier, np.array([prompt]), digits, following)
+    inside = 0.0
+    for leaf, actions in enumerate(itertools.product(range(3), repeat=4)):
+        written, kept, place = [*prompt], 1.0, 0
+        for h, action in enumerate(actions):
+            p = _next(spec, params, written)
+            law = found.laws[h][1, 0, place].numpy()
+            assert law == pytest.approx(p[digits] / p[digits].sum(), rel=1e-6)
+            kept *= p[digits[action]]
+            written.append(digits[action])
+            place = place * 3 + action
+            _, states = decoder.forward(spec, params, params["head.W"], torch.tensor([[written]]), record=["states.2"])
+            value = scores(verifier.weights, states["states.2"][:, 0, -1:]).softmax(-1)[1, 0, 1]
+            assert float(found.values[h + 1][1, 0, place]) == pytest.approx(float(value), rel=1e-6)
+            for sign in following[h]:
+                kept *= _next(spec, params, written)[sign]
+                written.append(sign)
+        inside += kept
+        assert found.tokens[leaf].tolist() == written
+        line = written[len(prompt) - 6 :]
+        right = actions[2:] == actions[:2]  # the list, and the value behind it
+        assert (test_cases.first_error("qxt", 1, line) < 0) == right
+    assert float(found.removed[1, 0]) == pytest.approx(1 - inside, rel=1e-6)
+
+
+def _next(spec: decoder.Spec, params: dict[str, torch.Tensor], written: list[int]) -> np.ndarray:
+    """Return the second model's law of a next sign."""
+    logits, _ = decoder.forward(spec, params, params["head.W"], torch.tensor([[written]]))
+    law: np.ndarray = logits[1, 0, -1].softmax(-1).numpy()
+    return law

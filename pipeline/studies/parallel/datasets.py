@@ -97,7 +97,7 @@ def _corpus(entry: Corpus, seed: int) -> pl.DataFrame:
 def sources(entry: Corpus, seed: int) -> tuple[synmt.Lexicon, dict[str, Any], NDArray[np.int64]]:
     """Return the lexicon, split and idx of each sentence, and sentences (N, L): the same for entries of one stream."""
     sizes = {TRAIN: entry.train, VALID: entry.valid, TEST: entry.test}
-    lexicon = synmt.Lexicon(entry.blocks)
+    lexicon = synmt.Lexicon(entry.blocks, entry.doubles)
     rng = stream(seed, entry.study, entry.stream, "sources")
     words = synmt.sample_words(rng, sum(sizes.values()), lexicon, entry.shortest, entry.longest)
     split = np.repeat(list(sizes), list(sizes.values()))
@@ -137,6 +137,7 @@ def corpus(
             "alpha": entry.alpha,
             "first_register": entry.first_register,
             "blocks": lexicon.blocks,
+            "doubles": lexicon.doubles,
             "src": tables.lists(words_NxL[words_NxL >= 0].astype(np.int16), (words_NxL >= 0).sum(1)),
             "tgt": tables.lists(tokens_NxT[tokens_NxT != synmt.PAD].astype(np.int16), (tokens_NxT != synmt.PAD).sum(1)),
             "n_words": (words_NxL >= 0).sum(1),

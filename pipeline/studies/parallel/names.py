@@ -12,14 +12,14 @@ FITS = {(target, k): f"parallel-fits-{target}-{k}" for target in DRAWS for k in 
 # Corpora by alpha, and translators
 ALPHAS = (0.0, 0.25, 0.5, 1.0)
 CORPORA = {alpha: f"parallel-synmt-{100 * alpha:.0f}" for alpha in ALPHAS}
-LARGE_CORPUS, ANSWERS = "parallel-synmt-large", "parallel-answers"
+SINGLE_CORPUS, LARGE_CORPUS, ANSWERS = "parallel-synmt-50-single", "parallel-synmt-large", "parallel-answers"
 AR = {alpha: f"parallel-ar-{100 * alpha:.0f}" for alpha in ALPHAS}
 PADIR = {alpha: f"parallel-padir-{100 * alpha:.0f}" for alpha in ALPHAS}
 DIAL = 0.5  # alpha of all ablations
 KEPT = {unmask: f"parallel-padir-50-u{100 * unmask:.0f}" for unmask in (0.0, 0.5, 0.6, 0.85)}
-ONE_STAGE, NO_POSITION, MASKED_START, LARGE, TAUGHT = (
+ONE_STAGE, NO_POSITION, MASKED_START, SINGLE, LARGE, TAUGHT = (
     *("parallel-padir-50-one-stage", "parallel-padir-50-no-position", "parallel-padir-50-mask"),
-    *("parallel-padir-large", "parallel-taught"),
+    *("parallel-padir-50-single", "parallel-padir-large", "parallel-taught"),
 )
 
 # The same for masked Transformers, by the size of their masks
@@ -38,9 +38,12 @@ MASKING, HITTING, PROPOSITIONS, DESIGN = (
 TRANSLATION, ATTENTION, LEARNING = "parallel-translation", "parallel-attention", "parallel-learning"
 
 # Parameters that lack one of these are refused at the start.
-TRANSLATORS = (*(*AR.values(), *PADIR.values(), *KEPT.values()), *(ONE_STAGE, NO_POSITION, MASKED_START, LARGE, TAUGHT))
+TRANSLATORS = (
+    *(*AR.values(), *PADIR.values(), *KEPT.values()),
+    *(ONE_STAGE, NO_POSITION, MASKED_START, SINGLE, LARGE, TAUGHT),
+)
 RUNS = (*FITS.values(), *MASKED.values(), *TRANSLATORS)
-DATASETS = (*DRAWS.values(), SCHEME_DRAWS, *CORPORA.values(), LARGE_CORPUS, ANSWERS)
+DATASETS = (*DRAWS.values(), SCHEME_DRAWS, *CORPORA.values(), SINGLE_CORPUS, LARGE_CORPUS, ANSWERS)
 THEORY = (ESTIMATION, SAMPLING, CLIQUES)
 
 SOURCE = "Li 2025, {}"

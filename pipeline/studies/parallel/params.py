@@ -99,6 +99,7 @@ class Corpus(DatasetEntry):
     first_register: Probability = Field(description="probability of the first register, where it is drawn")
     stream: Id = Field(description="corpora that name the same stream have the same sources")
     blocks: Annotated[int, Field(ge=1, le=50)] = Field(description="of 24 words, in the lexicon")
+    doubles: bool = Field(description="whether a quarter of the words have two tokens each")
     shortest: Annotated[int, Field(ge=2, le=60)] = Field(description="words of a sentence")
     longest: Annotated[int, Field(ge=2, le=60)] = Field(description="words of a sentence")
     train: Annotated[int, Field(ge=50)]

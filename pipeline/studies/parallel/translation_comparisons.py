@@ -20,6 +20,7 @@ from pipeline.studies.parallel.names import (
     NO_POSITION,
     ONE_STAGE,
     PADIR,
+    SINGLE,
     TAUGHT,
     TRANSLATION,
 )
@@ -204,6 +205,12 @@ WITHIN_WORD = {
     )
     for a in DIALS
 }
+SINGLE_WORDS = Seen(
+    "d-cross-single",
+    f"{EFFECTS[CROSS]}, T = 1, alpha = {DIAL:g}, no words of two tokens",
+    MEAN,
+    arms=(Arm("", SINGLE),),
+)
 EXCEPTION = Seen(
     "d-self-exception", f"{EFFECTS[SELF]}, T = 4, u = 0.6, alpha = {DIAL:g}", MEAN, arms=(Arm("", KEPT[0.6]),)
 )
@@ -212,5 +219,5 @@ ALL = (
     *(*WORD_VALID.values(), *WORD_STUTTER.values(), *PARALLEL_VALID.values(), *GAP.values(), *RISE.values()),
     *(*REFINED.values(), CALMED, *STUTTERS.values(), *TWICE.values(), *FULL_STUTTER.values(), DISTILLED, TAUGHT_BY),
     *(*MASKED.values(), POSITIONAL, *STAGES.values(), *WORD_PASSES.values(), *FEWER_PASSES.values()),
-    *(*D.values(), *OVERLAP.values(), *WITHIN_WORD.values(), EXCEPTION),
+    *(*D.values(), *OVERLAP.values(), *WITHIN_WORD.values(), SINGLE_WORDS, EXCEPTION),
 )

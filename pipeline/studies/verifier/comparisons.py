@@ -11,6 +11,7 @@ from pipeline.kit import comparisons
 from pipeline.kit.comparisons import MEAN, MEAN_DIFFERENCE, RATIO, Arm, Declared
 from pipeline.studies.verifier.names import (
     CASE_MODELS,
+    CASE_MODELS_TWICE,
     CLASSIFIERS,
     DYCK,
     GROUND_TRUTH,
@@ -20,6 +21,7 @@ from pipeline.studies.verifier.names import (
     RANDOM,
     SEEN,
     TEST_CASES,
+    THRESHOLDS,
     TRAINED,
     UNSEEN,
     VGB_DYCK,
@@ -275,6 +277,31 @@ CODE_CAREFUL = _code_mean(
     "gain in distinct right test cases of threshold 0.1 over 0.5, mean of five settings (stand-in)",
     (-1.0, 1.0),
 )
+CAREFUL_TWICE = DECLARED(
+    comparisons.Comparison(
+        "code-careful-twice",
+        "gain in distinct right test cases of threshold 0.1 over 0.5, twice as many cases, mean of five settings "
+        "(stand-in)",
+        MEAN,
+        THRESHOLDS,
+        (Arm("", CASE_MODELS_TWICE),),
+        learned=False,
+        span=(-1.0, 1.0),
+    )
+)
+CAREFUL_GROWS = DECLARED(
+    comparisons.Comparison(
+        "code-careful-grows",
+        "gain in distinct right test cases of threshold 0.1 over 0.5, mean of five settings (stand-in)",
+        MEAN_DIFFERENCE,
+        THRESHOLDS,
+        (Arm("twice as many cases", CASE_MODELS_TWICE), Arm("as many cases", CASE_MODELS)),
+        learned=False,
+    )
+)
+CODE_BEST = _code_paired(
+    "best", f"{_CODE}, top_p and T that are best without backtracks on other names", _CODE_OURS, _WITHOUT
+)
 CODE_HOTTEST = _code_mean("hottest", "gain of Algorithm 1 at top_p 1.0, T 1.2 (stand-in)", (-1.0, 1.0))
 CODE_BLOCK_COST = {
     n: _code_paired(f"block-cost-{n}", "queries of block best-of-n (stand-in)", f"n = {2 * n}", f"n = {n}", RATIO)
@@ -300,8 +327,13 @@ CODE_REFILL_BOLD = _code_paired("refill-bold", f"{_CODE}, threshold 0.5, {_MAIN}
 
 # Exact laws below prompts (section 3.3.1)
 _DISTANCE = "total variation to the target, exact values of leaves, H = 4"
+_CASES_DISTANCE = "total variation to the target, exact values of leaves, digits of a test case"
 _FIRST, _ACTION = "first leaf of Algorithm 2", "action-level rejection"
 VGB_NEARER = _paired("vgb-nearer", _DISTANCE, VGB_DYCK, _FIRST, _ACTION)
 HARD_FARTHER = _paired("hard-farther", _DISTANCE, VGB_DYCK, "tokenwise rejection at a threshold", _ACTION)
+VGB_CASES_NEARER = _code_paired("vgb-nearer", f"{_CASES_DISTANCE} (stand-in)", _FIRST, _ACTION)
+CASES_HARD_FARTHER = _code_paired(
+    "hard-farther", f"{_CASES_DISTANCE} (stand-in)", "tokenwise rejection at a threshold", _ACTION
+)
 VGB_EXACT = _mean("vgb-exact", "largest distance of Algorithm 2's stationary law at leaves from the target", VGB_DYCK)
 VGB_VALID = _mean("vgb-valid", "largest probability that Algorithm 2 returns an unbalanced string", VGB_DYCK)

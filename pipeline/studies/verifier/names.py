@@ -12,10 +12,13 @@ LAW = "verifier-strings-law"
 # Test cases (section 3.2.2)
 CASES, CASE_MODELS = "verifier-cases-3", "verifier-case-models-3"  # setting 3 of the chapter
 OTHER_SETTINGS = {n: (f"verifier-case-models-{n}", f"verifier-cases-{n}") for n in (1, 2)}  # run, dataset
+# Setting 3 with twice as many cases in a document
+CASES_TWICE, CASE_MODELS_TWICE = "verifier-cases-twice", "verifier-case-models-twice"
 
 MODELS, CLASSIFIERS = "verifier-models", "verifier-classifiers"
 PREFIXES, UNSEEN = "verifier-prefixes", "verifier-unseen"
 TEST_CASES, VGB_DYCK = "verifier-test-cases", "verifier-vgb-dyck"
+THRESHOLDS = "verifier-thresholds"
 PRETRAINED = "verifier-pretrained"  # no run: a model that somebody has in a folder
 
 # Sets of the dataset of test cases: documents, prompts for random names, for reserved ones, for verifiers.
@@ -30,8 +33,8 @@ SEARCH, WALK, PRINTED = "verifier-tokenwise", "verifier-walk", "verifier-printed
 QUERIES, VGB, PUBLISHED = "verifier-queries", "verifier-vgb", "verifier-published"
 
 # Parameters that lack one of these are refused at the start.
-RUNS = (DYCK, TINY, CASE_MODELS)
-DATASETS = (STRINGS, MISTAKES, TINY_MISTAKES, CASES)
+RUNS = (DYCK, TINY, CASE_MODELS, CASE_MODELS_TWICE)
+DATASETS = (STRINGS, MISTAKES, TINY_MISTAKES, CASES, CASES_TWICE)
 THEORY = (LAW, SEARCH, WALK, PRINTED)
 
 # Prefixes at which a model makes a mistake: those that its verifier was trained on, and further ones.

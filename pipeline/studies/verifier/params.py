@@ -218,6 +218,8 @@ class CaseDecoding(ExperimentEntry):
     quota: Positive
     stride: Positive
     further: list[Positive] = Field(description="a larger quota and a larger stride, tried one by one; or none")
+    top_p: list[Probability] = Field(min_length=1, description="of decoders without a verifier")
+    temperatures: list[Temperature] = Field(min_length=2, description="of decoders without a verifier, ascending")
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -234,24 +236,43 @@ class CaseDecoding(ExperimentEntry):
         return self
 
 
+class CaseTrees(Strict):
+    """VGB-TC: the trees below prompts whose laws are exact."""
+
+    prompts: Positive
+    listed: Annotated[int, Field(ge=1, le=3)] = Field(description="digits of a line's list; H is twice as many and 2")
+    digits_drawn: Annotated[int, Field(ge=2, le=10)] = Field(description="actions: the digits from 0")
+
+
 class TestCases(CaseDecoding):
     """The analogues of Tables 3.6, 3.9 to 3.13, 3.15, 3.17 and Figures 3.3, 3.4 on documents of test cases."""
 
     module: Literal["cases"]
     runs_others: Positive = Field(description="runs of all other decoders")
-    top_p: list[Probability] = Field(min_length=1)
-    temperatures: list[Temperature] = Field(min_length=2, description="ascending")
     layers: list[Annotated[int, Field(ge=0)]] = Field(description="whose states verifiers read, beside the last")
     depths: list[Annotated[int, Field(ge=2)]] = Field(description="of verifiers, beside linear ones")
     candidates: list[Annotated[int, Field(ge=2)]] = Field(
         min_length=3, max_length=3, description="of block best-of-n, ascending"
     )
+    trees: CaseTrees
 
 
 class Robustness(CaseDecoding):
     """What Algorithm 1 gains on documents of other settings, which were tried before the one that is reported."""
 
     module: Literal["robustness"]
+
+
+class Thresholds(CaseDecoding):
+    """Table 3.10 by the stand-in for two numbers of test cases in a prompt (claim 25)."""
+
+    module: Literal["thresholds"]
+
+    @model_validator(mode="after")
+    def _two(self) -> Self:
+        if len(self.thresholds) != 2:
+            raise ValueError(f"expected two thresholds, the careful one first, got {self.thresholds}")
+        return self
 
 
 class VgbDyck(ExperimentEntry):
@@ -317,6 +338,7 @@ Experiment = Annotated[
     | Unseen
     | TestCases
     | Robustness
+    | Thresholds
     | VgbDyck
     | Played
     | Pretrained

@@ -20,7 +20,7 @@ from pipeline.studies.parallel import translation_comparisons as compared
 from pipeline.studies.parallel.measures import attention, readout
 from pipeline.studies.parallel.measures.attention import CLASSES
 from pipeline.studies.parallel.measures.readout import Sources
-from pipeline.studies.parallel.names import KEPT, LARGE, PADIR
+from pipeline.studies.parallel.names import KEPT, LARGE, PADIR, SINGLE
 from pipeline.studies.parallel.translation_comparisons import CROSS, DIALS, SELF, TOP
 from pipeline.training.objectives.translation import likeliest
 from schemas.parallel.translation import OTHER, STUTTER, WITHIN
@@ -123,6 +123,8 @@ def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
             add(compared.D[metric, alpha], rows(run, FIRST, STUTTER, metric, "cohen_d_vs_other"))
         add(compared.WITHIN_WORD[alpha], rows(run, FIRST, WITHIN, CROSS, "cohen_d_vs_other"))
         add(compared.OVERLAP[alpha], *(rows(run, FIRST, cls, TOP, "mean") for cls in (STUTTER, OTHER)))
+    if SINGLE in trained:
+        add(compared.SINGLE_WORDS, rows(SINGLE, FIRST, STUTTER, CROSS, "cohen_d_vs_other"))
     if KEPT[0.6] in trained:
         add(compared.EXCEPTION, rows(KEPT[0.6], LAST, STUTTER, SELF, "cohen_d_vs_other"))
     return measured.table()

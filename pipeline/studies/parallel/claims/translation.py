@@ -153,6 +153,17 @@ def _attention(context: Results) -> Iterator[Gate]:
         yield evidence.gate(
             context, "35", name, compared.WITHIN_WORD[alpha], at_most(-0.5), source, kind=OWN, scale_needed=LONG
         )
+    # Both tokens of one word attend alike by construction, and count among the others.
+    yield evidence.gate(
+        context,
+        "34",
+        "distance, no words of two tokens",
+        compared.SINGLE_WORDS,
+        at_most(-SMALL),
+        source,
+        kind=OWN,
+        scale_needed=LONG,
+    )
     yield evidence.gate(
         context,
         "33",

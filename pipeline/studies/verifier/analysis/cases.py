@@ -25,6 +25,7 @@ from pipeline.languages import test_cases as language
 from pipeline.models.llama import verifiers
 from pipeline.models.llama.decoding import ARGMAX, SAMPLE, Plan, Verifier
 from pipeline.studies.verifier import comparisons as declared
+from pipeline.studies.verifier.analysis import vgb_cases
 from pipeline.studies.verifier.measures import cases, classifiers
 from pipeline.studies.verifier.measures.cases import CaseModels, Completed, Score
 from pipeline.studies.verifier.names import (
@@ -73,10 +74,13 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return the metrics of every decoder and run, how they grow with queries, how good verifiers are, and samples."""
     with one_thread():
         experiment = Experiment(context, CASE_MODELS, CASES)
+        experiment.choose()
         experiment.train(experiment.verifiers())
         experiment.decode([*experiment.compared(), *experiment.others()])
-    frames = experiment.frames()
-    return frames | {"comparisons": compared(context, frames)}
+        verifier = experiment.trained[experiment.last, 1, False]
+        trees = vgb_cases.table(context, experiment.models, verifier, experiment.prompts[NAMES])
+    frames = experiment.frames() | {"vgb_cases": trees}
+    return frames | {"comparisons": compared(context, frames, experiment.best)}
 
 
 class Experiment:
@@ -92,10 +96,30 @@ class Experiment:
         quota, stride = self.entry.further or (0, 0)
         self.calls = self.entry.budget + max(quota, self.entry.quota) * max(stride, self.entry.stride)
         self.trained: dict[tuple[int, int, bool], verifiers.Trained] = {}
+        self.best: tuple[float, float] = (self.entry.main[0], self.entry.main[1])  # top_p and temperature (`choose`)
+        self.validation: list[dict[str, Any]] = []
         self.quality: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
         self.cumulative: list[dict[str, Any]] = []
         self.samples: list[dict[str, Any]] = []
+
+    def choose(self) -> None:
+        """Find the top_p and temperature that are best without a verifier, by the mean over models on names that are
+        not tested: those for which verifiers are trained."""
+        found: dict[tuple[float, float], list[float]] = {}
+        for top_p in self.entry.top_p:
+            for temperature in self.entry.temperatures:
+                plan = Plan(language.END, temperature, top_p)
+                done = self._complete(plan, TRAINING, self.entry.repetitions, ("validation",), self.calls)
+                found[top_p, temperature] = [
+                    cases.score(self.models, done, replica).accuracy for replica in range(self.models.count)
+                ]
+        self.best = max(found, key=lambda setting: float(np.mean(found[setting])))
+        self.validation = [
+            {"replica": r, "top_p": p, "temperature": T, "accuracy": value, "chosen": (p, T) == self.best}
+            for (p, T), values in found.items()
+            for r, value in enumerate(values)
+        ]
 
     def verifiers(self) -> list[Wanted]:
         """Return what verifiers are trained: layer, depth, and whether on the ends of lines alone."""
@@ -146,7 +170,7 @@ class Experiment:
     def compared(self) -> Iterator[tuple[Arm, int]]:
         """Yield the decoders of claims 23 and 26, each with its number of runs."""
         entry, careful = self.entry, self.entry.thresholds[0]
-        for top_p, temperature in entry.settings:
+        for top_p, temperature in dict.fromkeys(map(tuple, [*entry.settings, self.best])):
             yield Arm(top_p, temperature), entry.runs_compared
             yield self.ours((top_p, temperature), careful), entry.runs_compared
         for verifier in (GROUND_TRUTH, RANDOM):
@@ -284,13 +308,15 @@ class Experiment:
             "code_models": model_card,
             "code_runs": pl.DataFrame(self.rows),
             "code_cumulative": pl.DataFrame(self.cumulative),
+            "code_validation": pl.DataFrame(self.validation),
             "code_verifiers": pl.DataFrame(self.quality),
             "code_samples": pl.DataFrame(self.samples),
         }
 
 
-def compared(context: Inputs, frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
-    """Return the comparisons of the experiment: of each model the mean over its runs."""
+def compared(context: Inputs, frames: dict[str, pl.DataFrame], best: Sequence[float]) -> pl.DataFrame:
+    """Return the comparisons of the experiment: of each model the mean over its runs. ``best`` are the top_p and
+    temperature that are best without a verifier."""
     entry, found = context.entry, Measurements(context)
     means = (
         frames["code_runs"]
@@ -345,6 +371,8 @@ def compared(context: Inputs, frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
     settings = [{"top_p": top_p, "temperature": temperature} for top_p, temperature in entry.settings]
     gains = [ours(**where) - of(**where) for where in settings]
     found.add(declared.CODE_POOLED, np.mean(gains, 0))
+    at_best: dict[str, Any] = dict(zip(("top_p", "temperature"), best, strict=True))
+    found.add(declared.CODE_BEST, ours(**at_best), of(**at_best))
     if bold:
         careful_gains = [ours(**where) - ours(**where, threshold=bold[0]) for where in settings]
         found.add(declared.CODE_CAREFUL, np.mean(careful_gains, 0))
@@ -376,4 +404,5 @@ def compared(context: Inputs, frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
     drop = of(**main) - of(**main, reserved=True)
     found.add(declared.CODE_DROP, drop, ours() - ours(reserved=True))
     found.add(declared.CODE_REFILL, ours(), ours(refill=SAMPLE))
+    vgb_cases.compared(found, frames["vgb_cases"])
     return found.table()

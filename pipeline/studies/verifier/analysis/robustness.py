@@ -23,6 +23,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
             continue
         with one_thread():
             experiment = Experiment(context, run, dataset)
+            experiment.choose()
             experiment.train([(experiment.last, 1, False)])
             experiment.decode(list(experiment.compared()))
         means = (
@@ -30,5 +31,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
             .group_by("replica", *ARM, maintain_order=True)
             .agg(pl.len().alias("runs"), pl.mean("accuracy", "calls"))
         )
-        frames.append(means.select(pl.lit(setting).alias("setting"), pl.all()))
+        top_p, temperature = experiment.best
+        chosen = (pl.col("top_p") == top_p) & (pl.col("temperature") == temperature)
+        frames.append(means.select(pl.lit(setting).alias("setting"), pl.all(), chosen.alias("chosen")))
     return {"code_robustness": pl.concat(frames) if frames else None}

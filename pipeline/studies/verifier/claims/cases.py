@@ -35,6 +35,13 @@ def decoders(context: Results) -> Iterator[Gate]:
     for n, comparison in c.CODE_PER_QUERY.items():
         yield evidence.gate(context, "24", f"per query, n = {n}", comparison, above(1), source)
     yield evidence.gate(context, "25", "five settings", c.CODE_CAREFUL, above(0), TABLE.format("3.10"))
+    growing = "Li 2025, section 3.2.2.6, by the stand-in"
+    yield evidence.gate(
+        context, "25", "twice as many cases", c.CAREFUL_TWICE, above(0), growing, kind=OWN, scale_needed="long"
+    )
+    yield evidence.gate(
+        context, "25", "grows with cases", c.CAREFUL_GROWS, above(0), growing, kind=OWN, scale_needed="long"
+    )
     source = TABLE.format("3.12")
     yield evidence.gate(context, "26", "ground truth", c.CODE_TRUTH, above(0), source)
     yield evidence.gate(context, "26", "trained", c.CODE_KNOWS, above(0), source)

@@ -198,3 +198,6 @@ def walks(context: Results) -> Iterator[Gate]:
     yield evidence.gate(context, "30", "stationary law", c.VGB_EXACT, at_most(1e-9), source)
     yield evidence.gate(context, "30", "always balanced", c.VGB_VALID, at_most(1e-9), source)
     yield evidence.gate(context, "31", "thresholds distort most", c.HARD_FARTHER, above(0), source)
+    source = "Li 2025, section 3.3.1, by the stand-in"
+    yield evidence.gate(context, "30", "test cases", c.VGB_CASES_NEARER, below(0), source, kind=OWN)
+    yield evidence.gate(context, "31", "test cases", c.CASES_HARD_FARTHER, above(0), source, kind=OWN)

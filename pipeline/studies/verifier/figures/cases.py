@@ -1,4 +1,5 @@
-"""Figures ``fig33`` and ``settings``: test cases against queries, and gains by setting, on the stand-in."""
+"""Figures ``fig33``, ``settings`` and ``vgb_cases``: test cases against queries, gains by setting, and how far samplers
+are from their target, on the stand-in."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from pipeline.kit import charts, comparisons, intervals, plots
 from pipeline.kit.charts import Figure, number
 from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
-from pipeline.studies.verifier.comparisons import CODE_PER_QUERY, CODE_POOLED
+from pipeline.studies.verifier.comparisons import CODE_PER_QUERY, CODE_POOLED, VGB_CASES_NEARER
+from pipeline.studies.verifier.figures import below
 
 LOOKS = {
     "no backtracks": Look(charts.BLUE),
@@ -113,3 +115,9 @@ def _named(runs: pl.DataFrame) -> pl.DataFrame:
         for name in ("top_p", "temperature")
     ]
     return runs.with_columns(kind=kind, setting=pl.concat_str(shown, separator=", "))
+
+
+@plots.drawn("How far samplers are from their target, test cases")
+def vgb_cases(context: Results) -> Figure:
+    """Mean distance to the target of every sampler, a point for each model; digits of a test case."""
+    return below.distances(context, "vgb_cases", VGB_CASES_NEARER, "whether right")
