@@ -285,6 +285,7 @@ ASKED = [
 ]
 
 
+@pytest.mark.study("dyck")
 def test_the_search_forgives_spelling_and_stands_in_the_address(browser: Browser) -> None:
     browser.open("index.html")
     titles = "[...document.querySelectorAll('#found a')].map(a => a.textContent)"
@@ -318,6 +319,7 @@ def test_the_search_forgives_spelling_and_stands_in_the_address(browser: Browser
     assert browser.js("return document.querySelector('#search input[value=\"holds\"]').checked")
 
 
+@pytest.mark.study("dyck")
 def test_a_box_on_every_page_leads_to_the_search(browser: Browser) -> None:
     browser.open("theory.html")
     box = browser.driver.find_element("css selector", "#find input")
@@ -326,6 +328,7 @@ def test_a_box_on_every_page_leads_to_the_search(browser: Browser) -> None:
     assert browser.js("return document.querySelector('#found a').textContent").startswith("Claim 5:")
 
 
+@pytest.mark.study("dyck")
 def test_a_row_that_a_link_leads_to_is_in_sight(browser: Browser) -> None:
     browser.driver.set_window_size(1280, 900)
     for page in ("artifact/claims-dyck.html", "study/dyck.html"):
