@@ -285,7 +285,7 @@ ASKED = [
 ]
 
 
-@pytest.mark.study("dyck")
+@pytest.mark.slow
 def test_the_search_forgives_spelling_and_stands_in_the_address(browser: Browser) -> None:
     browser.open("index.html")
     titles = "[...document.querySelectorAll('#found a')].map(a => a.textContent)"
