@@ -66,12 +66,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Without slow tests, those that want another study than `FEW` at smoke scale are left out as well.
     """
+    few = config.option.markexpr == "not slow"
     if study := config.getoption("--study"):
         _choose(config, items, [item for item in items if _study(item) == study])
-    elif few := config.option.markexpr == "not slow":
+    elif few:
         _choose(config, items, [item for item in items if not _builds(item) or _wants(item) in (None, *FEW)])
     items.sort(key=_turn)  # within a turn they keep their order
-    config.stash[TOGETHER] = FEW if not study and few else _built_together(items)
+    config.stash[TOGETHER] = _built_together(items, FEW if few else STUDIES)
     for item in items:
         if group := _group(item):
             item.add_marker(pytest.mark.xdist_group(group))
@@ -93,10 +94,10 @@ def _wants(item: pytest.Item) -> str | None:
     return "dyck" if "dyck" in getattr(item, "fixturenames", ()) else _study(item)
 
 
-def _built_together(items: list[pytest.Item]) -> list[str]:
-    """The studies of the work tree `smoke`: all, or the one of which all tests are that ask for it."""
+def _built_together(items: list[pytest.Item], studies: list[str]) -> list[str]:
+    """The studies of the work tree `smoke`: these, or the one of which all tests are that ask for it."""
     asked = {_study(item) for item in items if "smoke" in getattr(item, "fixturenames", ())}
-    return [study for study in asked if study] if len(asked) == 1 and None not in asked else STUDIES if asked else []
+    return [study for study in asked if study] if len(asked) == 1 and None not in asked else studies if asked else []
 
 
 def _of_a_module(item: pytest.Item) -> list[str]:
