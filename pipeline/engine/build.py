@@ -306,7 +306,8 @@ def line(started: float, reference: Reference, before: Pace | None = None) -> st
     if done and len(done) < len(names):
         took = {name: steps[name]["seconds"] for name in done}
         waiting = [name for name in names if name not in done and name not in spent]
-        text += f", about {between(estimate.left(took, spent, waiting, now - started, reference.seconds, before))} left"
+        left = estimate.left(took, spent, waiting, now - started, reference.seconds, before, reference.jobs)
+        text += f", about {between(left)} left"
     if len(done) == len(names):
         return f"{text}; recording the results in DVC"
     return text + (f": {', '.join(at_work)}" if at_work else "")

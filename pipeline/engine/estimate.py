@@ -11,7 +11,7 @@ which few jobs were seen takes over most of what is known of its step, and that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 # Jobs after which what was seen counts as much as what is known around it: of all jobs, a step, a study's part of it,
@@ -96,15 +96,22 @@ def left(
     elapsed: float,
     reference: Callable[[str], float],
     before: Pace | None = None,
+    recorded: Container[str] | None = None,
 ) -> Left:
     """Return how long a build will go on that began ``elapsed`` seconds ago.
 
-    Jobs that are done ``took`` seconds, those at work have ``spent`` some, the others are ``waiting``. As many will run
+    Of jobs that are not ``recorded`` (None: all are), ``reference`` is a guess: from them nothing is learnt. Jobs that
+    are done ``took`` seconds, those at work have ``spent`` some, the others are ``waiting``. As many will run
     at a time as so far. A job at work that should have ended says that its kind takes longer.
     """
-    done = Pace(took, reference, before)
+
+    def learnt(seconds: Seconds) -> Pace:
+        known = {name: each for name, each in seconds.items() if recorded is None or name in recorded}
+        return Pace(known, reference, before)
+
+    done = learnt(took)
     late = {name: seconds for name, seconds in spent.items() if seconds > done.of(name) * reference(name)}
-    pace = Pace({**took, **late}, reference, before)
+    pace = learnt({**took, **late})
     sums = [0.0, 0.0, 0.0]
     longest = [0.0, 0.0, 0.0]
     for name in (*spent, *waiting):

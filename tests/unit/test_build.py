@@ -72,6 +72,14 @@ def test_a_job_that_should_have_ended_says_that_its_kind_takes_longer() -> None:
     assert left(100.0) > left(50.0) > left(9.0)
 
 
+def test_a_job_whose_time_is_a_guess_says_nothing_of_the_others() -> None:
+    took, waiting = {"train-dyck-a": 10.0}, ["train-dyck-b"]
+    known = estimate.left(took, {}, waiting, 10.0, lambda _: 10.0)
+    took |= {f"train-parallel-{i}": 900.0 for i in range(3)}
+    assert estimate.left(took, {}, waiting, 2710.0, lambda _: 10.0, recorded=["train-dyck-a", *waiting]) == known
+    assert estimate.left(took, {}, waiting, 2710.0, lambda _: 10.0).most > 2 * known.most
+
+
 def test_what_is_left_is_no_less_than_its_longest_job() -> None:
     left = estimate.left({"a": 10.0, "b": 20.0}, {}, ["d", "a2"], 5.0, lambda job: REFERENCE.jobs.get(job, 0.1))
     assert left.likely == pytest.approx(60.0)
