@@ -27,9 +27,11 @@ from schemas.claims import Claims
 from schemas.curves import Curves
 from schemas.theory import Theory
 
-FIRST_ROWS = 10
+FIRST_ROWS = 5
 SHOWN_TOKENS = 200  # of a decoded sequence
 TOKENS = "tokens"  # the list column of a dataset that its vocabulary names
+# Columns that have one value in all rows of a table, and what that is called.
+SAME = {"scale": "scale", "params_hash": "md5 of its parameters"}
 STUDIES = Path("pipeline/studies")
 WORDS = Path(__file__).with_name("columns.yaml")
 Model = type[pa.DataFrameModel]
@@ -61,16 +63,21 @@ class Card:
     source: sources.Source | None = None
     facts: Pairs = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
+    model: Model | None = None
+    described: str = ""  # the page that shows the columns of its schema: the first that has it
     schema: list[Row] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
     frame: pl.DataFrame | None = None
     rows: list[Row] = field(default_factory=list)
     figure: figures.Figure | None = None
     drawing: Drawing | None = None
-    parameters: list[tuple[str, str, str]] = field(default_factory=list)
+    parameters: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
     accepted: list[Row] = field(default_factory=list)
     lacks: list[Path] = field(default_factory=list)
-    first_rows: int = FIRST_ROWS
+
+    def first_rows(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return what is shown of a table: its first rows, without what all rows say alike."""
+        return frame.head(FIRST_ROWS).drop(_alike(frame))
 
 
 def card(site: Site, artifact: Artifact) -> Card:
@@ -81,23 +88,38 @@ def card(site: Site, artifact: Artifact) -> Card:
     job = artifact.job
     made = _KINDS[job.step](site, artifact)
     made.lacks = site.lacks(artifact)
+    if made.model:
+        made.described = site.described.setdefault(made.model, artifact.page)
     made.drawing = site.lineage.draw(job)
-    made.parameters = list(parameters(site, job))
+    made.parameters = parameters(site, job)
+    if made.frame is not None and made.frame.height:
+        made.facts += [(SAME[name], made.frame[name][0]) for name in _alike(made.frame)]
     made.accepted = [entry for entry in site.accepted if entry["job"] == job.stage]
     return made
 
 
-def parameters(site: Site, job: graph.Job) -> Iterator[tuple[str, str, str]]:
-    """Yield path, value as it stands in its file, and at the scale, of every parameter that ``job`` tracks."""
+def _alike(frame: pl.DataFrame) -> list[str]:
+    return [name for name in SAME if name in frame.columns and frame[name].n_unique() == 1]
+
+
+def parameters(site: Site, job: graph.Job) -> dict[str, list[tuple[str, str, str]]]:
+    """Return every parameter that ``job`` tracks, by the entry that it belongs to.
+
+    A parameter is its path below the entry (empty if it is one itself), its value as it stands in its file, and at the
+    scale.
+    """
+    found: dict[str, list[tuple[str, str, str]]] = {}
     for path in job.tracked:
-        for leaf, value in _leaves(path, site.params.value(path)):
-            yield leaf, wording.as_json(value), wording.as_json(resolve(value, site.params.scale))
+        for leaf, value in _leaves("", site.params.value(path)):
+            texts = wording.as_json(value), wording.as_json(resolve(value, site.params.scale))
+            found.setdefault(path, []).append((leaf, *texts))
+    return found
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict) and value and not is_per_scale(value):
         for key, child in value.items():
-            yield from _leaves(f"{path}.{key}", child)
+            yield from _leaves(f"{path}.{key}".removeprefix("."), child)
     else:
         yield path, value
 
@@ -297,6 +319,7 @@ def _doc(model: Model, source: sources.Source | None) -> Markup:
 
 
 def _with_schema(model: Model, made: Card) -> Card:
+    made.model = model
     made.schema, made.rules = columns(model)
     return made
 

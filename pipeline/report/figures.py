@@ -64,10 +64,19 @@ def load(study: Study, name: str, source: sources.Source | None, reference: Refe
 
 
 def larger(study: Study, name: str, scale: str) -> Reference | None:
-    """Return the reference set that has a figure at the largest scale above ``scale``; None if there is none."""
+    """Return the reference set that has a figure at the largest scale above ``scale``.
+
+    None if there is none, or its figure is the one of this build: some show what no scale changes.
+    """
     above = SCALES[SCALES.index(scale) + 1 :]
     sets = [each for each in study.references if each.scale in above and each.has(_path(study, name, "svg"))]
-    return max(sets, key=lambda each: above.index(each.scale), default=None)
+    found = max(sets, key=lambda each: above.index(each.scale), default=None)
+    return None if found and _is_own(study, name, found) else found
+
+
+def _is_own(study: Study, name: str, reference: Reference) -> bool:
+    pairs = [(_path(study, name, suffix), _path(study, name, suffix, reference)) for suffix in ("svg", "parquet")]
+    return all(own.is_file() and own.read_bytes() == kept.read_bytes() for own, kept in pairs)
 
 
 def files(study: Study, name: str, reference: Reference | None = None) -> dict[str, bytes]:

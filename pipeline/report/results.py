@@ -59,6 +59,12 @@ class Study:
         """Return how many statements of the source are decided, and how many could be (`standing.decided`)."""
         return standing.decided(self.claims)
 
+    def differing(self, rows: list[Row]) -> list[Row]:
+        """Return the theory rows of a reference set that are not, number by number, rows of this build."""
+        compared = ("check", "statement", "source", "size", "measured", "comparison", "bound", "tolerance", "detail")
+        here = {tuple(row[name] for name in compared) for found in self.theory.values() for row in found}
+        return [row for row in rows if tuple(row[name] for name in compared) not in here]
+
     def gates(self, claim: str) -> dict[str, Row]:
         """Return the rows of a claim by gate.
 

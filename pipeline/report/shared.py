@@ -22,7 +22,7 @@ from pipeline.report.lineage import Lineage
 from pipeline.store import paths
 
 TEMPLATES = Path(__file__).parent
-CSV_BYTES = 100_000  # of a larger table the site has Parquet alone
+LARGEST = {"csv": 50_000, "parquet": 500_000}  # bytes of a table that the site holds; all are a command away
 
 
 class Site:
@@ -48,7 +48,8 @@ class Site:
         self.accepted = [e for stage, files in code.items() for e in graph.standing(edits, stage, files)]
         self.superseded = len(edits) - len(self.accepted)
         self.identity = identity(params, self.files)
-        self._csv: dict[str, bytes | None] = {}
+        self.described: dict[type[pa.DataFrameModel], str] = {}
+        self._downloads: dict[str, dict[str, bytes]] = {}
         self._tables: dict[Path, pl.DataFrame] = {}
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -125,14 +126,19 @@ class Site:
         """Return the errata of all studies."""
         return [erratum for study in self.studies.values() for erratum in study.errata]
 
-    def csv(self, artifact: Artifact) -> bytes | None:
-        """Return a table as CSV for the site; None of one that would be larger than `CSV_BYTES`, or is not here."""
-        if artifact.page not in self._csv:
-            content = None
+    def downloads(self, artifact: Artifact) -> dict[str, bytes]:
+        """Return a table's content by suffix, as Parquet and as CSV.
+
+        Empty if it is not here, and without what would be larger than `LARGEST`.
+        """
+        if artifact.page not in self._downloads:
+            files = {}
             if artifact.download and not self.lacks(artifact):
-                content = access.to_csv(pl.read_parquet(artifact.paths[0])).encode()
-            self._csv[artifact.page] = content if content is not None and len(content) <= CSV_BYTES else None
-        return self._csv[artifact.page]
+                files["parquet"] = artifact.paths[0].read_bytes()
+                files["csv"] = access.to_csv(pl.read_parquet(artifact.paths[0])).encode()
+            fit = {suffix: content for suffix, content in files.items() if len(content) <= LARGEST[suffix]}
+            self._downloads[artifact.page] = fit
+        return self._downloads[artifact.page]
 
     def table(self, artifact: Artifact) -> tuple[pl.DataFrame, type[pa.DataFrameModel]]:
         """Return a result table of one experiment and its schema."""

@@ -102,10 +102,7 @@ def _assets(site: Site, pages: dict[str, str]) -> dict[str, bytes]:
     files[VEGA] = _vega()
     files[search.SCRIPT] = search.script(site, pages).encode()
     for artifact in site.artifacts:
-        if artifact.download and not site.lacks(artifact):
-            files[f"{artifact.download}.parquet"] = artifact.paths[0].read_bytes()
-            if (text := site.csv(artifact)) is not None:
-                files[f"{artifact.download}.csv"] = text
+        files |= {f"{artifact.download}.{suffix}": content for suffix, content in site.downloads(artifact).items()}
         if artifact.kind == "figure" and not site.lacks(artifact):
             study = site.studies[artifact.job.study]
             files |= figures.files(study, artifact.name)

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from pipeline.errors import SandglassError
 from pipeline.params import FILE, SECTIONS, WITH_VARIANTS, study_file
 from pipeline.params.scales import resolve
-from pipeline.report import figures, index, spark, wording
+from pipeline.report import figures, index, spark
 from pipeline.report.catalogue import Artifact
 from pipeline.report.findings import FINDING, NOT_MEASURED, SAID, WORDS, Told
 from pipeline.report.markdown import EVIDENCE, Mark, Text
@@ -388,7 +388,7 @@ def _shown(value: Any) -> str:
     """Return the text of a parameter as a sentence has it: of a list its values, without brackets."""
     if isinstance(value, list) and value and not any(isinstance(each, (list, dict)) for each in value):
         return ", ".join(map(_shown, value))
-    return value if isinstance(value, str) else wording.as_json(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _short(value: Any) -> Any:

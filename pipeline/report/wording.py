@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Mapping
@@ -90,9 +91,9 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def as_json(value: Any) -> str:
-    """Return a parameter as it is written."""
-    return json.dumps(value, ensure_ascii=False)
+def as_json(value: Any) -> Markup:
+    """Return a parameter as it is written, escaped for the text of a page: quotes need not be there."""
+    return Markup(html.escape(json.dumps(value, ensure_ascii=False), quote=False))
 
 
 def size(count: int) -> str:
