@@ -44,7 +44,10 @@ class _AsDrawn(pa.DataFrameModel):
 
 @dataclass
 class Member:
-    """One dataset of a job, or one ensemble of a run: what differs between it and the others, and what it holds."""
+    """One dataset of a job, or one ensemble of a run: what differs between it and the others, and what it holds.
+
+    ``empty``: at this scale it has no models.
+    """
 
     id: str
     path: Path
@@ -53,6 +56,7 @@ class Member:
     frame: pl.DataFrame | None = None
     tensors: list[tuple[str, str, str]] = field(default_factory=list)
     curve: curves.Curve | None = None
+    empty: bool = False
 
 
 @dataclass
@@ -227,6 +231,7 @@ def _run(site: Site, artifact: Artifact) -> Card:
     ]
     members = _members(site, artifact)
     for member, entry in members:
+        member.empty = entry.replicas == 0
         member.facts = [
             ("replicas", _replicas(entry)),
             ("dataset", entry.dataset),
