@@ -433,6 +433,8 @@ def test_a_figure_is_an_image_and_a_script_with_the_same_chart(tmp_path: Path, m
     study = dataclasses.replace(study, references=sets[:1])
     assert figures.larger(study, "fig", "quick") is None
     study = dataclasses.replace(study, references=[*sets[:3], dataclasses.replace(sets[3], files=[])])
+    assert figures.larger(study, "fig", "quick") is None  # a copy of the figure that is here
+    sets[1].files[2].write_text(files["figures/study/fig.svg"].decode() + "<!-- another -->")
     kept = figures.larger(study, "fig", "quick")
     assert kept is sets[1]
     shown = figures.load(study, "fig", None, kept)
