@@ -94,6 +94,8 @@ def card(site: Site, artifact: Artifact) -> Card:
     made.lacks = site.lacks(artifact)
     if made.model:
         made.described = site.described.setdefault(made.model, artifact.page)
+        if made.described == artifact.page:
+            made.schema, made.rules = columns(made.model)
     made.drawing = site.lineage.draw(job)
     made.parameters = parameters(site, job)
     if made.frame is not None and made.frame.height:
@@ -193,8 +195,7 @@ def _dataset(site: Site, artifact: Artifact) -> Card:
             member.frame = site.read(member.path, model)
             member.facts = _dataset_facts(member.frame, metadata)
     what = _doc(model, source) if model else wording.prose(source.doc if source else "")
-    made = Card(what, source, facts, [member for member, _ in members])
-    return _with_schema(model, made) if model else made
+    return Card(what, source, facts, [member for member, _ in members], model=model)
 
 
 def _dataset_facts(frame: pl.DataFrame, metadata: dict[str, str]) -> Pairs:
@@ -258,7 +259,7 @@ def _run(site: Site, artifact: Artifact) -> Card:
     if frame is not None:
         for member, _ in members:
             member.curve = curves.draw(frame.filter(run=member.id))
-    return _with_schema(Curves, Card(what, source, facts, [member for member, _ in members], frame=frame))
+    return Card(what, source, facts, [member for member, _ in members], model=Curves, frame=frame)
 
 
 def _replicas(entry: Any) -> str:
@@ -273,22 +274,22 @@ def _theory(site: Site, artifact: Artifact) -> Card:
     module = graph.entry(job, site.params).module
     path = STUDIES / job.study / "theory" / f"{module}.py"
     rows = site.studies[job.study].theory[job.id]
-    made = Card(wording.prose(sources.module_doc(path)), site.source_of(artifact), rows=rows)
+    made = Card(wording.prose(sources.module_doc(path)), site.source_of(artifact), model=Theory, rows=rows)
     if not site.lacks(artifact):
         made.facts = [("checks", f"{len(rows)}, of which {sum(row['passed'] for row in rows)} hold")]
-    return _with_schema(Theory, made)
+    return made
 
 
 def _table(site: Site, artifact: Artifact) -> Card:
     job, source = artifact.job, site.source_of(artifact)
     if site.lacks(artifact):
         model = importlib.import_module(f"schemas.{job.study}.tables").SCHEMAS[artifact.name]
-        return _with_schema(model, Card(_doc(model, source), source))
+        return Card(_doc(model, source), source, model=model)
     frame, model = site.table(artifact)
     facts = [("rows", f"{frame.height:,}")]
     if others := [each.job.id for each in site.tables(job.study, artifact.name) if each != artifact]:
         facts.append(("more rows of this table", f"are made by {', '.join(others)}"))
-    return _with_schema(model, Card(_doc(model, source), source, facts, frame=frame))
+    return Card(_doc(model, source), source, facts, model=model, frame=frame)
 
 
 def _figure(site: Site, artifact: Artifact) -> Card:
@@ -308,25 +309,19 @@ def _figure(site: Site, artifact: Artifact) -> Card:
 def _claims(site: Site, artifact: Artifact) -> Card:
     source = site.source_of(artifact)
     study = site.studies[artifact.job.study]
-    made = Card(_doc(Claims, source), source, rows=study.claims)
+    made = Card(_doc(Claims, source), source, model=Claims, rows=study.claims)
     if study.claims:
         made.facts = [("claims", str(len(study.lines))), ("gates", str(len(study.claims)))]
         made.facts += [
             (f"gates on a {kind}", ", ".join(f"{count} {verdict}" for verdict, count in counts))
             for kind, counts in study.counts
         ]
-    return _with_schema(Claims, made)
+    return made
 
 
 def _doc(model: Model, source: sources.Source | None) -> Markup:
     """Return what the schema says the table is, or else what the function says it makes."""
     return wording.prose(model.__doc__ or (source.doc if source else ""))
-
-
-def _with_schema(model: Model, made: Card) -> Card:
-    made.model = model
-    made.schema, made.rules = columns(model)
-    return made
 
 
 _KINDS = {

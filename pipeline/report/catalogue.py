@@ -59,6 +59,13 @@ class Artifact:
         return f"files/{self.page.removeprefix('artifact/').removesuffix('.html')}" if is_table else ""
 
     @property
+    def exported(self) -> str:
+        """Return what ``python -m pipeline export`` takes to print its rows, those of a check with all of its study."""
+        if self.kind == "table":
+            return f"{self.job.study} {self.name} --experiment {self.job.id}"
+        return f"{self.job.study} {self.kind}"
+
+    @property
     def target(self) -> Path:
         """Return the file to ask an engine for."""
         shown = [path for path in self.paths if path.suffix == ".svg"]

@@ -20,7 +20,7 @@ from markupsafe import Markup, escape
 from PIL import Image
 from workspace import load_all
 
-from pipeline import params
+from pipeline import access, params
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.kit import charts
@@ -653,3 +653,14 @@ def test_a_curve_is_the_median_and_the_range_of_its_replicas() -> None:
     assert curve.band == "0.0,0.0 360.0,90.0 360.0,120.0 0.0,60.0"
     assert "between 0.25 and 4" in curve.words and "3 replicas" in curve.words
     assert curves.draw(frame.filter(step=10)) is None
+
+
+def test_what_a_page_says_exports_its_table() -> None:
+    """The words after ``export`` name a table of the study, and the experiment that makes it."""
+    loaded = params.load()
+    for artifact in catalogue.artifacts(loaded):
+        if artifact.download:
+            study, name, *rest = artifact.exported.split()
+            assert name in access.list_tables(study)
+            made = access._of_experiment(study, name, rest[1], loaded) if rest else [artifact.paths[0]]
+            assert made == [artifact.paths[0]] and (rest or name in ("claims", "theory"))
