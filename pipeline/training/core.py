@@ -25,7 +25,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ from torch import Tensor
 from pipeline.errors import SandglassError
 from pipeline.store import checkpoints
 from pipeline.training import optimisers
-from pipeline.training.jobs import METRICS, Forward, State, TrainingJob, average_name, snapshot_name
+from pipeline.training.jobs import METRICS, Forward, State, TrainingJob, decays, snapshot_name
 
 CHECKPOINT_SECONDS = 10.0
 REPORT_SECONDS = 0.5
@@ -111,37 +111,76 @@ def _zeros(metrics: tuple[str, ...], replicas: int, device: torch.device) -> dic
 
 def _step(job: TrainingJob, state: State, table: Tensor, batch: dict[str, Tensor], lr_Rx1: Tensor) -> dict[str, Tensor]:
     """Take one optimiser step in place; return the metrics per replica."""
-    header = job.header
-    weights = state.flat.requires_grad_()
-    forward = _forward(job, job.unflatten(weights), table)
+    header, leaves = job.header, state.views(job).leaves
     mixed = (
-        torch.autocast(weights.device.type, torch.bfloat16) if header.precision == "bf16" else contextlib.nullcontext()
+        torch.autocast(state.flat.device.type, torch.bfloat16)
+        if header.precision == "bf16"
+        else contextlib.nullcontext()
     )
     with mixed:
-        metrics = job.objective.loss(forward, batch)
-        if job.objective.l2:
-            metrics["regulariser"] = weights.square().sum(-1) / 2
-            metrics["loss"] = metrics["loss"] + job.objective.l2 * metrics["regulariser"]
-    (gradient,) = torch.autograd.grad(metrics["loss"].sum(), weights)
+        metrics = job.objective.loss(_forward(job, leaves, table), batch)
+    loss_R = metrics["loss"]
+    # What a loss does not depend on has a gradient of 0.
+    gradients = torch.autograd.grad(loss_R, list(leaves.values()), torch.ones_like(loss_R), materialize_grads=True)
     with torch.no_grad():
-        state.flat = weights.detach()
-        norm_R = gradient.norm(dim=-1)
-        before_R = state.diverged_at < 0
-        # Zero times a number is zero unless that is infinite or NaN; `isfinite` takes ten operations for both.
-        alive_R = (metrics["loss"] * 0 == norm_R * 0) & before_R
-        if header.clip:
-            gradient.mul_((header.clip / norm_R.clamp(min=header.clip))[:, None])
-        # Passes over all weights are spared while none has diverged; to ask a GPU would be to wait for it.
-        if gradient.is_cuda or not alive_R.all():
-            state.diverged_at = state.diverged_at.masked_fill(before_R & ~alive_R, state.step)
-            gradient = torch.where(alive_R[:, None], gradient, torch.zeros_like(gradient))
-            lr_Rx1 = lr_Rx1 * alive_R[:, None]
-        optimisers.UPDATES[header.optimizer](header, state, gradient, lr_Rx1)
-        for decay in header.averages:
-            state.averages[average_name(decay)].lerp_(state.flat, 1 - decay)
+        if job.objective.l2:
+            metrics["regulariser"] = state.flat.square().sum(-1) / 2
+            metrics["loss"] = loss_R + job.objective.l2 * metrics["regulariser"]
+        update = _update_masked if state.flat.is_cuda else _update
+        norm_R = update(job, state, gradients, metrics["loss"], lr_Rx1)
+        for name, kept in decays(header, state.step).items():
+            state.averages[name].lerp_(state.flat, 1 - kept)
     if header.optimizer in METRICS:
         metrics |= {"gradient_norm": norm_R, "skipped": (norm_R == 0).to(norm_R.dtype)}
     return {name: metrics[name].detach() for name in job.averaged}
+
+
+def _update(job: TrainingJob, state: State, gradients: Sequence[Tensor], loss_R: Tensor, lr_Rx1: Tensor) -> Tensor:
+    """Update the replicas whose loss and gradient are finite, those of one rate together; return the norms (R,)."""
+    header, views = job.header, state.views(job)
+    rows = views.pieces(gradients)
+    if job.objective.l2:
+        rows = [[*torch._foreach_add(row, views.weights[r], alpha=job.objective.l2)] for r, row in enumerate(rows)]
+    norm_R = torch.stack(torch._foreach_norm([piece for row in rows for piece in row]))
+    if len(rows[0]) > 1:
+        norm_R = norm_R.view(len(rows), -1).norm(dim=1)
+    factor = optimisers.learning_rate(header, state.step)
+    alike: dict[tuple[float, float], list[int]] = {}
+    told = zip(state.diverged_at.tolist(), loss_R.tolist(), norm_R.tolist(), lr_Rx1.tolist(), strict=True)
+    for r, (diverged_at, loss, norm, (lr,)) in enumerate(told):
+        if diverged_at >= 0:
+            continue
+        if not math.isfinite(loss) or not math.isfinite(norm):
+            state.diverged_at[r] = state.step
+            continue
+        alike.setdefault((lr * factor, optimisers.scale(header, norm)), []).append(r)
+    for (rate, scale), members in alike.items():
+        weights, moments = views.joined(tuple(members))
+        pieces = [piece for r in members for piece in rows[r]]
+        optimisers.UPDATES[header.optimizer](header, state.step, rate, scale, weights, pieces, moments)
+    return norm_R
+
+
+def _update_masked(
+    job: TrainingJob, state: State, gradients: Sequence[Tensor], loss_R: Tensor, lr_Rx1: Tensor
+) -> Tensor:
+    """Do as `_update` without a question that a GPU would have to be waited for."""
+    header, views = job.header, state.views(job)
+    views.pieces(gradients)
+    gradient = views.gradient
+    assert gradient is not None
+    if job.objective.l2:
+        gradient.add_(state.flat, alpha=job.objective.l2)
+    norm_R = gradient.norm(dim=-1)
+    before_R = state.diverged_at < 0
+    # Zero times a number is zero unless that is infinite or NaN; `isfinite` takes ten operations for both.
+    alive_R = (loss_R * 0 == norm_R * 0) & before_R
+    state.diverged_at = state.diverged_at.masked_fill(before_R & ~alive_R, state.step)
+    if header.clip:
+        gradient.mul_((header.clip / norm_R.clamp(min=header.clip))[:, None])
+    gradient = torch.where(alive_R[:, None], gradient, torch.zeros_like(gradient))
+    optimisers.MASKED[header.optimizer](header, state, gradient, lr_Rx1 * alive_R[:, None])
+    return norm_R
 
 
 def save(path: Path, job: TrainingJob, state: State) -> None:

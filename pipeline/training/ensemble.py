@@ -28,7 +28,7 @@ import numpy as np
 from pipeline.errors import SandglassError
 from pipeline.store import checkpoints
 from pipeline.training.core import chunk_name
-from pipeline.training.jobs import Header, TrainingJob, average_name, snapshot_name
+from pipeline.training.jobs import Header, TrainingJob, decays, snapshot_name
 
 LINE_SECONDS = 10.0
 
@@ -107,7 +107,7 @@ def groups(job: TrainingJob, device: str) -> list[list[int]]:
 def _estimate(job: TrainingJob, workers: int, device: str) -> str:
     weights = sum(int(np.prod(shape)) for shape in job.shapes.values())
     replicas = len(job.header.corpus)
-    disk = replicas * weights * 4 * (3 + len(job.header.averages) + len(job.header.snapshots)) / 2**20
+    disk = replicas * weights * 4 * (3 + len(decays(job.header, 0)) + len(job.header.snapshots)) / 2**20
     return (
         f"{_name(job)}: {replicas} replicas x {job.header.steps} steps of batch {job.header.batch}, {weights} weights "
         f"each, on {device} with {workers} worker process{'es' if workers > 1 else ''}; checkpoints {disk:.1f} MiB"
@@ -199,8 +199,9 @@ def _follow(
     pieces = list(chunks)
     by_path = {str(job.path): job for job in jobs}
     at = {(str(job.path), r): 0 for job, replicas in chunks for r in replicas}
-    first: int | None = None
-    started = last_line = time.monotonic()
+    first: dict[tuple[str, int], int] = {}  # where each replica was when it was first heard of: resumed, no speed
+    started: float | None = None
+    last_line = time.monotonic()
     bar = _Bar(sum(len(job.header.corpus) * job.header.steps for job in jobs))
     while running:
         try:
@@ -208,7 +209,10 @@ def _follow(
         except queue.Empty:
             message = {}
         if "step" in message:
-            at |= {(message["job"], r): message["step"] for r in message["replicas"]}
+            now = {(message["job"], r): message["step"] for r in message["replicas"]}
+            at |= now
+            first = now | first
+            started = started or time.monotonic()
         elif "split" in message:
             say(f"out of memory with {len(message['replicas'])} replicas at once; going on with half")
             job = by_path[message["job"]]
@@ -222,17 +226,17 @@ def _follow(
                     f"a training process ended with status {message['exit']} ({last}); "
                     "run the same command again to continue from its last checkpoint"
                 )
+        if started is None:
+            continue
         done = sum(at.values())
-        if first is None and done:
-            first, started = done, time.monotonic()  # resumed steps do not count as speed
         elapsed = time.monotonic() - started
-        if first is not None and elapsed > 0:
-            bar.update(done, (done - first) / elapsed)
+        speed = (done - sum(first.values())) / elapsed if elapsed > 0 else 0.0
+        bar.update(done, speed)
         if time.monotonic() - last_line > LINE_SECONDS:
             last_line = time.monotonic()
             on_progress(jobs)
-            if not bar.shown and first is not None:
-                say(bar.line(done, (done - first) / elapsed))
+            if not bar.shown:
+                say(bar.line(done, speed))
     bar.close()
     return pieces
 
@@ -261,7 +265,7 @@ class _Bar:
 
 def _gather(job: TrainingJob, pieces: list[list[int]]) -> Trained:
     """Put the chunks together in the order of the replicas."""
-    kinds = ["flat", *map(average_name, job.header.averages), *map(snapshot_name, job.header.snapshots)]
+    kinds = ["flat", *decays(job.header, 0), *map(snapshot_name, job.header.snapshots)]
     flat: dict[int, list[np.ndarray]] = {}
     curves: dict[int, dict[str, np.ndarray]] = {}
     diverged: dict[int, int] = {}

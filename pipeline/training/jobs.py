@@ -26,6 +26,11 @@ from pipeline.training.fresh import Fresh
 MOMENTS = {"adam": ("mean", "square"), "adamw": ("mean", "square"), "sgd": (), "normalised_sgd": ()}
 METRICS = {"sgd": ("gradient_norm",), "normalised_sgd": ("gradient_norm", "skipped")}
 
+SCHEDULED = "average"  # the name of the moving average whose decay is scheduled
+# Gradients are copied together before they are used if parameters have fewer weights than this on average: fewer and
+# longer operations then save more than the copy costs. FIGURES
+COPIED = 2**14
+
 # The model's forward pass with specification, parameters and table filled in: outputs and what was recorded.
 Forward = Callable[..., tuple[Tensor, dict[str, Tensor]]]
 
@@ -92,6 +97,8 @@ class Header:
     warmup: int = 0  # steps in which the rate rises to its peak
     floor: float = 0.0  # where a cosine ends, as a share of the peak
     averages: list[float] = field(default_factory=list)  # decays of moving averages of the weights
+    # One more, of a decay that changes with time: ``start``, ``before``, ``power``, ``least`` (`scheduled_decay`).
+    scheduled_average: dict[str, float] | None = None
     snapshots: list[int] = field(default_factory=list)  # numbers of steps after which the weights are kept
     # Models with the same number share initial weights, and where ``orders`` says nothing else data order and draws.
     streams: list[int] | None = None  # None: 0, 1, ...
@@ -195,33 +202,116 @@ def _taken(data: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
 
 
 @dataclass
+class Views:
+    """The memory of weights, moments and gradient as a step reads and writes it, laid out once for all steps.
+
+    A piece is a contiguous part of one replica that is updated as a whole, so that what becomes of a weight does not
+    depend on how many replicas train side by side. A replica is one piece, to which its gradients are copied; or, of
+    large parameters, one piece a parameter (`COPIED`).
+    """
+
+    leaves: dict[str, Tensor]  # (R, *shape) each, the weights by which the loss is differentiated
+    weights: list[list[Tensor]]  # of each replica its pieces
+    moments: list[dict[str, list[Tensor]]]  # of each replica by name, piece by piece
+    gradient: Tensor | None  # (R, P), where gradients are copied together
+    gradients: list[Tensor]  # views of that, as the leaves; none where gradients stay where they are
+    _joined: dict[tuple[int, ...], tuple[list[Tensor], dict[str, list[Tensor]]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, job: TrainingJob, state: State) -> Views:
+        """Return the views of a state; they stay right while it is changed in place."""
+        flat = state.flat.detach()
+        leaves = {name: view.detach().requires_grad_() for name, view in job.unflatten(flat).items()}
+        replicas, size = flat.shape
+        together = size < COPIED * len(leaves) or flat.is_cuda
+
+        def pieces(tensor: Tensor) -> list[list[Tensor]]:
+            if together:
+                return [[row] for row in tensor.unbind()]
+            return [[part[r] for part in job.unflatten(tensor).values()] for r in range(replicas)]
+
+        parts = {name: pieces(moment) for name, moment in state.moments.items()}
+        moments = [{name: rows[r] for name, rows in parts.items()} for r in range(replicas)]
+        gradient = torch.empty_like(flat) if together else None
+        gradients = [] if gradient is None else list(job.unflatten(gradient).values())
+        return cls(leaves, pieces(flat), moments, gradient, gradients)
+
+    def pieces(self, gradients: Sequence[Tensor]) -> list[list[Tensor]]:
+        """Return the gradients by the leaves as each replica's pieces; those are to be read only."""
+        if self.gradient is not None:
+            torch._foreach_copy_(self.gradients, list(gradients))
+            return [[row] for row in self.gradient.unbind()]
+        rows = [gradient.contiguous().unbind() for gradient in gradients]
+        return [list(row) for row in zip(*rows, strict=True)]
+
+    def joined(self, replicas: tuple[int, ...]) -> tuple[list[Tensor], dict[str, list[Tensor]]]:
+        """Return the pieces of the weights and of each moment of some replicas, one replica behind the other."""
+        if replicas not in self._joined:
+            names = self.moments[0]
+            moments = {name: [piece for r in replicas for piece in self.moments[r][name]] for name in names}
+            self._joined[replicas] = [piece for r in replicas for piece in self.weights[r]], moments
+        return self._joined[replicas]
+
+
+@dataclass
 class State:
     """Everything that training carries from step to step."""
 
-    flat: Tensor  # (R, P) weights
+    flat: Tensor  # (R, P) weights, changed in place
     moments: dict[str, Tensor]  # (R, P) each, of the optimiser: `MOMENTS`
-    averages: dict[str, Tensor]  # (R, P) each, of the weights: `average_name`
+    averages: dict[str, Tensor]  # (R, P) each, of the weights: `decays`
     snapshots: dict[str, Tensor]  # (R, P) each, weights after steps that are to be kept: `snapshot_name`
     diverged_at: Tensor  # (R,) int64, -1 while the replica is finite
     step: int
     curves: dict[str, list[Tensor]]  # metric -> one (R,) tensor per logged step
+    _views: Views | None = field(init=False, default=None, repr=False)
 
     @classmethod
     def fresh(cls, job: TrainingJob, flat: Tensor) -> State:
         """Return the state before the first step, at the weights ``flat``."""
         never = torch.full((flat.shape[0],), -1, dtype=torch.int64, device=flat.device)
         moments = {name: torch.zeros_like(flat) for name in MOMENTS[job.header.optimizer]}
-        averages = {average_name(decay): flat.clone() for decay in job.header.averages}
+        averages = {name: flat.clone() for name in decays(job.header, 0)}
         snapshots = {snapshot_name(0): flat.clone()} if 0 in job.header.snapshots else {}
         return cls(flat, moments, averages, snapshots, never, 0, {metric: [] for metric in job.metrics})
 
+    def views(self, job: TrainingJob) -> Views:
+        """Return the views that steps work on, which are made at the first call."""
+        if self._views is None:
+            self._views = Views.of(job, self)
+        return self._views
+
+
+def decays(header: Header, step: int) -> dict[str, float]:
+    """Return the share that each moving average of the weights keeps at a 0-based step, by its name.
+
+    The name is ``average0.9`` where the share is always 0.9, and ``average`` where it is scheduled. Arrays of a
+    checkpoint are ``average0.9.<parameter>`` and ``average.<parameter>``.
+    """
+    kept = {average_name(decay): decay for decay in header.averages}
+    if header.scheduled_average is not None:
+        kept[SCHEDULED] = scheduled_decay(header.scheduled_average, step)
+    return kept
+
 
 def average_name(decay: float) -> str:
-    """Return the name of the moving average of the weights with this decay: ``average0.9``.
-
-    Arrays of a checkpoint are ``average0.9.<parameter>``.
-    """
+    """Return the name of the moving average of the weights with this decay: ``average0.9``."""
     return f"average{decay:g}"
+
+
+def scheduled_decay(schedule: dict[str, float], step: int) -> float:
+    """Return the share that the scheduled average keeps at a 0-based step t.
+
+    It is ``before`` for t < ``start`` and 1 - max((t + 1)^-power, least) from then on, as Block et al. (2024) have it,
+    whom Li 2025 (section 3.2.1.1) names.
+
+    >>> released = {"start": 100, "before": 0.999, "power": 0.67, "least": 0.001}
+    >>> [round(scheduled_decay(released, step), 4) for step in (0, 99, 100, 2999, 100_000)]
+    [0.999, 0.999, 0.9546, 0.9953, 0.999]
+    """
+    if step < schedule["start"]:
+        return float(schedule["before"])
+    return float(1 - max((step + 1) ** -schedule["power"], schedule["least"]))
 
 
 def snapshot_name(step: int) -> str:

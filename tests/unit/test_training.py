@@ -677,6 +677,20 @@ def test_averages_of_weights_lie_beside_the_weights(tmp_path: Path) -> None:
     np.testing.assert_allclose(model.params[f"average0.9.{names[0]}"][1], expected[0].numpy(), atol=1e-6)
 
 
+def test_a_scheduled_average_follows_its_schedule(tmp_path: Path) -> None:
+    """Its share changes from step to step; one of a constant decay beside it is as it is alone."""
+    schedule = {"start": 2, "before": 0.9, "power": 0.67, "least": 0.001}
+    changes: dict[str, Any] = {"steps": 4, "averages": [0.5], "scheduled_average": schedule}
+    job = open_job(tmp_path, **changes, snapshots=[0, 1, 2, 3, 4])
+    state = core.train_chunk(job, [0, 1], CPU)
+    wanted = state.snapshots["step0"]
+    for step, share in enumerate([0.9, 0.9, 1 - 3**-0.67, 1 - 4**-0.67]):
+        wanted = share * wanted + (1 - share) * state.snapshots[f"step{step + 1}"]
+    torch.testing.assert_close(state.averages["average"], wanted, atol=1e-6, rtol=0)
+    alone = core.train_chunk(open_job(tmp_path, steps=4, averages=[0.5]), [0, 1], CPU)
+    assert torch.equal(state.averages["average0.5"], alone.averages["average0.5"])
+
+
 def test_a_device_that_is_not_there_is_refused() -> None:
     if torch.cuda.is_available():
         pytest.skip("a CUDA device is here")

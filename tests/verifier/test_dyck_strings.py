@@ -21,7 +21,6 @@ from pipeline.studies.verifier import inputs
 from pipeline.studies.verifier.measures import classifiers, generation
 from pipeline.studies.verifier.names import DYCK, LAW
 from pipeline.studies.verifier.theory import strings
-from pipeline.training import averaging, jobs, optimisers
 from pipeline.training.objectives import dyck_strings as objective
 
 P, Q = 0.2, 0.5
@@ -162,37 +161,6 @@ def test_positions_are_relative_and_models_are_causal() -> None:
     assert torch.allclose(seen["states.2"] @ params["head.W"][0], whole, atol=1e-12)
     with pytest.raises(SandglassError, match="cannot record"):
         decoder.forward(spec, params, params["head.W"], ids, record=["states.3"])
-
-
-def test_the_average_follows_its_schedule() -> None:
-    settings_ = {"average": {"start": 2, "before": 0.9, "power": 0.67, "least": 0.001}}
-    header = SimpleNamespace(
-        betas=[0.9, 0.999],
-        eps=1e-8,
-        weight_decay=0.1,
-        schedule="constant",
-        warmup=0,
-        floor=0.0,
-        steps=9,
-        settings=settings_,
-    )
-    flat = torch.ones(1, 3)
-    state = jobs.State(
-        flat,
-        {name: torch.zeros(1, 3) for name in jobs.MOMENTS[averaging.NAME]},
-        {"average1": flat.clone()},
-        {},
-        torch.tensor([-1]),
-        0,
-        {},
-    )
-    wanted, kept = flat.clone(), [0.9, 0.9, 1 - 3**-0.67, 1 - 4**-0.67]
-    for step, share in enumerate(kept):
-        state.step = step
-        optimisers.UPDATES[averaging.NAME](header, state, torch.ones(1, 3), torch.full((1, 1), 0.1))  # type: ignore[arg-type]
-        wanted = share * wanted + (1 - share) * state.flat
-        assert torch.allclose(state.averages["average1"], wanted, atol=1e-6)
-    assert not torch.allclose(state.flat, state.averages["average1"])
 
 
 def test_a_verifier_learns_what_can_be_learned_and_nothing_else() -> None:

@@ -54,7 +54,7 @@ def test_a_run_on_other_strings_is_refused() -> None:
     entry = study.runs[names.DYCK].members[names.DYCK]
     frame, _ = datasets.generate(study.datasets[names.STRINGS].members[names.STRINGS], names.STRINGS, SEED)
     header, data, _ = runs.prepare(entry, frame, SEED)
-    assert header.averages == [1.0] and set(data) == {"held.id", "held.ood"}
+    assert header.scheduled_average == entry.average.model_dump() and set(data) == {"held.id", "held.ood"}
     with pytest.raises(SandglassError, match="strings of \\[32\\] brackets, the run of 30"):
         runs.prepare(entry.model_copy(update={"brackets": 30}), frame, SEED)
     with pytest.raises(SandglassError, match="lacks the sets"):
@@ -70,7 +70,7 @@ def test_mistakes_end_with_their_first_wrong_sign_and_have_right_strings_beside_
     )
     spec = decoder.Spec(1, 1, 8, 8, language.VOCABULARY)
     weights = [decoder.initial(spec, stream(SEED, "test", r)) for r in range(2)]
-    arrays = {f"average1.{name}": np.stack([w[name] for w in weights]).astype(np.float32) for name in weights[0]}
+    arrays = {f"average.{name}": np.stack([w[name] for w in weights]).astype(np.float32) for name in weights[0]}
     header = {"spec": {name: getattr(spec, name) for name in spec.__dataclass_fields__}}
     frame = labels.answers({names.MISTAKES: entry}, SEED, arrays, header)[names.MISTAKES]
     SCHEMA.validate(tables.conform([frame], SCHEMA))

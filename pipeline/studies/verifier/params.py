@@ -105,8 +105,7 @@ Dataset = Annotated[Strings | Mistakes | Cases, Field(discriminator="kind")]
 
 
 class Average(Strict):
-    """The moving average of the weights (`pipeline.training.averaging`): kept is 1 - max((t+1)^-power,
-    least)."""
+    """The moving average of the weights: kept is 1 - max((t+1)^-power, least)."""
 
     start: Annotated[int, Field(ge=0, description="0-based step of the first such share")]
     before: Inside = Field(description="share that is kept before")

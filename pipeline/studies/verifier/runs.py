@@ -12,7 +12,6 @@ from pipeline.languages import dyck_strings as language
 from pipeline.languages import test_cases
 from pipeline.studies.verifier.datasets import padded
 from pipeline.studies.verifier.names import DOCUMENTS
-from pipeline.training import averaging
 from pipeline.training.jobs import Header
 from schemas.verifier.datasets import SCHEMA as DATASET_SCHEMA
 
@@ -49,6 +48,5 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     data = {f"held.{name}": padded(frame.filter(set=name)["tokens"], brackets + 2)[0].astype(np.int8) for name in HELD}
     spec["symbols"] = language.VOCABULARY
     settings = {name: getattr(entry, name) for name in ("brackets", "p", "q", "max_depth")}
-    settings |= {"average": entry.average.model_dump(), "held": list(HELD)}
-    header = Header.grid(entry, seed, spec, settings)
-    return replace(header, optimizer=averaging.NAME, averages=[averaging.KEPT]), data, empty
+    header = Header.grid(entry, seed, spec, settings | {"held": list(HELD)})
+    return replace(header, scheduled_average=entry.average.model_dump()), data, empty

@@ -1,7 +1,7 @@
 """Next-token cross-entropy on balanced strings of one length, new ones at every step (Li 2025, section 3.2.1.1).
 
-Settings: ``brackets`` (D), ``p`` (share of kind 0), ``q`` (probability of an open), ``max_depth``; ``average``, of the
-moving average of the weights (`pipeline.training.averaging`); ``held``, the names of the held-out sets.
+Settings: ``brackets`` (D), ``p`` (share of kind 0), ``q`` (probability of an open), ``max_depth``; ``held``, the names
+of the held-out sets.
 
 Data of the job: ``held.<set>`` (N, D + 2), whole strings.
 
@@ -20,7 +20,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pipeline.languages import dyck_strings as language
-from pipeline.training import averaging  # noqa: F401 (it makes its optimizer known to the trainer)
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

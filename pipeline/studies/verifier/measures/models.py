@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pipeline.models.llama import decoder
-from pipeline.training.averaging import PREFIX
+from pipeline.training.jobs import SCHEDULED
 from pipeline.training.objectives.dyck_strings import closers
 
 STRINGS = 250  # that are evaluated at once
@@ -19,7 +19,7 @@ STRINGS = 250  # that are evaluated at once
 
 def averaged(spec: decoder.Spec, arrays: Mapping[str, Any]) -> dict[str, Tensor]:
     """Return the moving averages among the arrays of a checkpoint, by the names of the weights (R, ...)."""
-    return {name: torch.as_tensor(arrays[f"{PREFIX}{name}"]) for name in decoder.shapes(spec)}
+    return {name: torch.as_tensor(arrays[f"{SCHEDULED}.{name}"]) for name in decoder.shapes(spec)}
 
 
 def accuracy_on_closers(
