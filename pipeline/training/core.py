@@ -131,7 +131,9 @@ def _step(job: TrainingJob, state: State, table: Tensor, batch: dict[str, Tensor
         for name, kept in decays(header, state.step).items():
             state.averages[name].lerp_(state.flat, 1 - kept)
     if header.optimizer in METRICS:
-        metrics |= {"gradient_norm": norm_R, "skipped": (norm_R == 0).to(norm_R.dtype)}
+        metrics["gradient_norm"] = norm_R
+    if header.optimizer == "normalised_sgd":
+        metrics["skipped"] = (norm_R == 0).to(norm_R.dtype)
     return {name: metrics[name].detach() for name in job.averaged}
 
 

@@ -28,7 +28,8 @@ METRICS = {"sgd": ("gradient_norm",), "normalised_sgd": ("gradient_norm", "skipp
 
 SCHEDULED = "average"  # the name of the moving average whose decay is scheduled
 # Gradients are copied together before they are used if parameters have fewer weights than this on average: fewer and
-# longer operations then save more than the copy costs. FIGURES
+# longer operations then save more than the copy costs. MLPs trained with Adam, four parameters, three models side by
+# side: at 2,600 weights a parameter a step takes a tenth less, at 17,500 as long, at 257,500 a sixth more.
 COPIED = 2**14
 
 # The model's forward pass with specification, parameters and table filled in: outputs and what was recorded.

@@ -466,6 +466,48 @@ def test_clipping_is_per_replica(tmp_path: Path) -> None:
     assert free[0] != free[1]
 
 
+def updated(
+    job: jobs.TrainingJob, replicas: list[int], update: Any = core._update, lost: int = -1
+) -> tuple[jobs.State, torch.Tensor]:
+    """The state after three updates with gradients that are drawn for each replica; one has a loss that is not finite
+    at the second. And the norms of the last gradients."""
+    state = jobs.State.fresh(job, job.initial(replicas))
+    rates = torch.tensor([[job.header.lr[r]] for r in replicas])
+    losses, norms = torch.zeros(len(replicas)), torch.zeros(0)
+    for step in range(3):
+        if lost in replicas:
+            losses[replicas.index(lost)] = float("nan" if step == 1 else 0)
+        draws = [
+            torch.randn(1, job.initial([r]).shape[1], generator=torch.Generator().manual_seed(r)) for r in replicas
+        ]
+        gradients = list(job.unflatten(torch.cat(draws) * (step + 1)).values())
+        norms = update(job, state, gradients, losses, rates)
+        state.step += 1
+    return state, norms
+
+
+UPDATED = [(o, clip) for o in ("adam", "adamw", "sgd", "normalised_sgd") for clip in (0.0, 1.5)]
+
+
+@pytest.mark.parametrize("copied", [0, 2**30])
+@pytest.mark.parametrize(("optimizer", "clip"), UPDATED)
+def test_an_update_does_not_depend_on_the_company(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimizer: str, clip: float, copied: int
+) -> None:
+    """Bit for bit, whether gradients are copied together or not, and whatever the others' rates and ends."""
+    monkeypatch.setattr(jobs, "COPIED", copied)
+    changes: dict[str, Any] = {"optimizer": optimizer, "clip": clip * 60, "weight_decay": 0.1}
+    job = open_job(tmp_path, lr=[0.01, 0.01, 0.03], **changes)
+    company, norms = updated(job, [0, 1, 2], lost=1)
+    assert company.diverged_at.tolist() == [-1, 1, -1]
+    for r in (0, 2):
+        alone, norm = updated(job, [r])
+        assert torch.equal(alone.flat[0], company.flat[r]) and torch.equal(norm[0], norms[r])
+    masked, _ = updated(job, [0, 1, 2], core._update_masked, lost=1) if copied else (company, norms)
+    torch.testing.assert_close(masked.flat, company.flat, atol=1e-6, rtol=1e-5)
+    assert masked.diverged_at.tolist() == company.diverged_at.tolist()
+
+
 # --- divergence, memory, death ---------------------------------------------------------------------------
 
 
@@ -789,3 +831,25 @@ def test_a_worker_that_ends_at_once_is_heard(tmp_path: Path, monkeypatch: pytest
     worker = ensemble._Worker("cpu", [], heard)
     assert heard.get(timeout=10) == {"exit": 1, "errors": ""}
     worker.end()
+
+
+def test_steps_that_were_made_before_a_run_goes_on_count_as_no_speed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each chunk's are known from its own first message, which may come when another's steps are counted already."""
+    job = open_job(tmp_path, steps=1000)
+    now, shown = [0.0], []
+
+    class Messages(queue.Queue[dict[str, Any]]):
+        def get(self, block: bool = True, timeout: float | None = None) -> dict[str, Any]:
+            now[0] += 1
+            return super().get(block, timeout)
+
+    messages = Messages()
+    for replicas, step in (([0], 10), ([0], 30), ([1, 2], 900), ([1, 2], 920)):
+        messages.put({"job": str(job.path), "replicas": replicas, "step": step})
+    messages.put({"exit": 0, "errors": ""})
+    monkeypatch.setattr(ensemble.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(ensemble._Bar, "update", lambda bar, done, speed: shown.append((done, speed)))
+    ensemble._follow([job], [(job, [0]), (job, [1, 2])], 1, messages, lambda _: None, lambda _: None)
+    assert shown == [(10, 0), (30, 20), (1830, 10), (1870, 20), (1870, 15)]

@@ -68,9 +68,10 @@ def forward(
     R, S = params["b_2"].shape[:2]
     B = x.shape[-2]
     x = x.expand(R, S, B, spec.inputs).reshape(R * S, B, spec.inputs)
-    W_1, b_1, W_2, b_2 = (params[name].flatten(0, 1) for name in ("W_1", "b_1", "W_2", "b_2"))
-    hidden = torch.baddbmm(b_1[:, None], x, W_1).relu_()
-    return torch.baddbmm(b_2[:, None], hidden, W_2).view(R, S, B, spec.outputs), {}
+    W_1, W_2 = params["W_1"].flatten(0, 1), params["W_2"].flatten(0, 1)
+    b_1, b_2 = params["b_1"].reshape(R * S, 1, spec.width), params["b_2"].reshape(R * S, 1, spec.outputs)
+    hidden = torch.baddbmm(b_1, x, W_1).relu_()
+    return torch.baddbmm(b_2, hidden, W_2).view(R, S, B, spec.outputs), {}
 
 
 def load(path: Path) -> Ensemble:

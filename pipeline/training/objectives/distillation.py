@@ -94,9 +94,9 @@ class Objective:
         """Return ``x`` (R, side, B, …), ``labels`` (R, side, P), ``corpus`` (R,), and of sentences ``visible`` (R,
         side, B, T), ``places`` of what is asked (R, side, P) and ``weight`` (R, side, P), 0 behind the last place."""
         drawn = [draw(self.settings, rng()) for rng in rngs]
-        batch = {"corpus": np.array(corpora), "x": np.stack([np.stack([own.x for own in row]) for row in drawn])}
+        batch = {"corpus": np.array(corpora), "x": np.array([[own.x for own in row] for row in drawn])}
         if self.settings["task"] == "parity":
-            return batch | {"labels": np.stack([np.stack([own.labels for own in row]) for row in drawn])}
+            return batch | {"labels": np.array([[own.labels for own in row] for row in drawn])}
         flat = [[np.flatnonzero(_mask(own.chosen)) for own in row] for row in drawn]
         longest = max(len(places) for row in flat for places in row)
         shape = (len(drawn), self.settings["side"], longest)
