@@ -12,7 +12,9 @@ from html import unescape
 _RGB = re.compile(r"rgb\((\d+), ?(\d+), ?(\d+)\)")
 _GEOMETRY = "d|transform|x|y|x1|x2|y1|y2|width|height|r|rx|ry|points"  # attributes that place a mark
 _TAG = re.compile(r"<[^<>]+>")
-_SPOKEN = re.compile(r' (?:aria-label="[^"]*" )?role="graphics-symbol" aria-roledescription="\w+(?: mark)?"')
+# What the renderer says to style sheets and to readers of a page: an image has a text of its own.
+_SPOKEN = re.compile(r' (?:class|role|aria-\w+)="[^"]*"| transform="translate\(0,0\)"')
+_CLIP = re.compile(r'<clipPath id="([^"]+)">(.*?)</clipPath>')
 _DEFAULT = re.compile(r' (?:opacity="1"|(?:fill|stroke)-opacity="1"|pointer-events="none"|font-weight="normal")')
 _NOT_DRAWN = re.compile(r'<path[^<>]*(?: d=""| display="none"| d="M0,0h0v0h0Z")[^<>]*/>|<(g|text)(?: [^<>]*)?></\1>')
 _TEXT = re.compile(r"(<text[^<>]*>)([^<>]*)(</text>|<tspan.*?</text>)")
@@ -155,14 +157,18 @@ def _numbered(svg: str) -> str:
 
 
 def _slim(svg: str) -> str:
-    """Return the drawing without what is not drawn, what is the default, what is spoken of single marks; coordinates to
-    a hundredth of a pixel, colours without words, and the font named once."""
+    """Return the drawing without what is not drawn, what is the default, what only a page could use; coordinates to a
+    hundredth of a pixel, colours without words, equal clips and the font named once."""
     svg = _TAG.sub(lambda tag: _DEFAULT.sub("", _SPOKEN.sub("", tag[0])), svg)
     svg = _RGB.sub(lambda rgb: "#{:02x}{:02x}{:02x}".format(*map(int, rgb.groups())), svg)
     svg = re.sub(rf' (?:{_GEOMETRY})="[^"]*"', lambda attribute: _rounded(attribute[0]), svg)
     count = 1
     while count:  # groups that hold nothing but such groups
         svg, count = _NOT_DRAWN.subn("", svg)
+    clips: dict[str, str] = {}
+    first = {name: clips.setdefault(shape, name) for name, shape in _CLIP.findall(svg)}
+    svg = _CLIP.sub(lambda clip: clip[0] if first[clip[1]] == clip[1] else "", svg)
+    svg = re.sub(r"url\(#(\w+)\)", lambda url: f"url(#{first.get(url[1], url[1])})", svg)
     if font := re.search(r' font-family="[^"]*"', svg):
         svg = svg.replace(font[0], "").replace("<svg", f"<svg{font[0]}", 1)
     return svg

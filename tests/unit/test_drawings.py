@@ -65,9 +65,14 @@ def test_what_is_left_out_is_not_seen() -> None:
         '<path aria-label="a: 1" role="graphics-symbol" aria-roledescription="rect mark" d="M30.123456,5h20v20h-20Z"'
         ' fill="rgb(0, 114, 178)" opacity="1"/>'
         '<circle r="5" cx="80" cy="20" fill="green" opacity="0.5"/>'
+        '<circle clip-path="url(#one)" r="15" cx="60" cy="20" fill="red"/>'
+        '<circle clip-path="url(#two)" r="15" cx="65" cy="20" fill="blue"/>'
+        '<defs><clipPath id="one"><rect width="60" height="20"/></clipPath>'
+        '<clipPath id="two"><rect width="60" height="20"/></clipPath></defs>'
     )
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="100" height="40">{marks}</svg>'
     slim = drawings.finished(svg)
     assert "display" not in slim and "<g" not in slim and "aria-label" not in slim and 'opacity="1"' not in slim
+    assert slim.count("<clipPath") == 1 and slim.count("url(#one)") == 2 and "class" not in slim
     assert 'd="M30.12,5h20v20h-20Z" fill="#0072b2"' in slim and 'opacity="0.5"' in slim
     assert np.abs(pixels(svg) - pixels(slim)).max() <= 2
