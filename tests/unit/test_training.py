@@ -480,13 +480,15 @@ def updated(
         draws = [
             torch.randn(1, job.initial([r]).shape[1], generator=torch.Generator().manual_seed(r)) for r in replicas
         ]
-        gradients = list(job.unflatten(torch.cat(draws) * (step + 1)).values())
+        scales = torch.tensor([[r + 1.0] for r in replicas])
+        gradients = list(job.unflatten(torch.cat(draws) * scales * (step + 1)).values())
         norms = update(job, state, gradients, losses, rates)
         state.step += 1
     return state, norms
 
 
-UPDATED = [(o, clip) for o in ("adam", "adamw", "sgd", "normalised_sgd") for clip in (0.0, 1.5)]
+# The norms are between 176 and 1,600: one bound clips some of them, the other all.
+UPDATED = [(o, clip) for o in ("adam", "adamw", "sgd", "normalised_sgd") for clip in (0.0, 90.0, 600.0)]
 
 
 @pytest.mark.parametrize("copied", [0, 2**30])
@@ -494,18 +496,54 @@ UPDATED = [(o, clip) for o in ("adam", "adamw", "sgd", "normalised_sgd") for cli
 def test_an_update_does_not_depend_on_the_company(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimizer: str, clip: float, copied: int
 ) -> None:
-    """Bit for bit, whether gradients are copied together or not, and whatever the others' rates and ends."""
+    """Bit for bit, whatever the others' rates, norms and ends; how gradients are laid out moves rounding alone, and so
+    does the update that a GPU makes."""
+    job = open_job(tmp_path, lr=[0.01, 0.01, 0.03], optimizer=optimizer, clip=clip, weight_decay=0.1)
+    monkeypatch.setattr(job.objective, "l2", 0.01)
     monkeypatch.setattr(jobs, "COPIED", copied)
-    changes: dict[str, Any] = {"optimizer": optimizer, "clip": clip * 60, "weight_decay": 0.1}
-    job = open_job(tmp_path, lr=[0.01, 0.01, 0.03], **changes)
     company, norms = updated(job, [0, 1, 2], lost=1)
     assert company.diverged_at.tolist() == [-1, 1, -1]
     for r in (0, 2):
         alone, norm = updated(job, [r])
         assert torch.equal(alone.flat[0], company.flat[r]) and torch.equal(norm[0], norms[r])
-    masked, _ = updated(job, [0, 1, 2], core._update_masked, lost=1) if copied else (company, norms)
+    monkeypatch.setattr(jobs, "COPIED", 2**30)
+    masked, _ = updated(job, [0, 1, 2], core._update_masked, lost=1)
     torch.testing.assert_close(masked.flat, company.flat, atol=1e-6, rtol=1e-5)
     assert masked.diverged_at.tolist() == company.diverged_at.tolist()
+
+
+@pytest.mark.parametrize("copied", [0, 2**30])
+def test_a_run_that_was_stopped_ends_the_same_with_all_that_it_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied: int
+) -> None:
+    """Moments, averages with a constant and with a schedule, weights of named steps and a replica that diverged."""
+    monkeypatch.setattr(jobs, "COPIED", copied)
+    changes: dict[str, Any] = {"optimizer": "adamw", "clip": 0.1, "weight_decay": 0.1, "lr": [0.003, 1e30, 0.01]}
+    kept: dict[str, Any] = {
+        "averages": [0.9],
+        "scheduled_average": {"start": 2, "before": 0.9, "power": 0.67, "least": 0.001},
+        "snapshots": [2, 9],
+        "log_every": 1,
+    }
+    job = open_job(tmp_path, steps=12, **changes, **kept)
+    whole = core.train_chunk(job, [0, 1, 2], CPU)
+
+    def stop(step: int) -> None:
+        if step == 7:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "partial.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        core.train_chunk(job, [0, 1, 2], CPU, path, stop, checkpoint_seconds=0.0)
+    steps: list[int] = []
+    resumed = core.train_chunk(job, [0, 1, 2], CPU, path, steps.append)
+    assert steps == [*range(8, 13)] and whole.diverged_at[1] >= 0
+    assert len(whole.averages) == 2 and whole.moments and whole.snapshots
+    for name in ("averages", "moments", "snapshots"):
+        first, second = getattr(whole, name), getattr(resumed, name)
+        assert first.keys() == second.keys()
+        assert all(torch.equal(first[key].nan_to_num(), second[key].nan_to_num()) for key in first)
+    assert torch.equal(whole.flat.nan_to_num(), resumed.flat.nan_to_num())
 
 
 # --- divergence, memory, death ---------------------------------------------------------------------------
