@@ -138,7 +138,7 @@ def _step(job: TrainingJob, state: State, table: Tensor, batch: dict[str, Tensor
 
 
 def _update(job: TrainingJob, state: State, gradients: Sequence[Tensor], loss_R: Tensor, lr_Rx1: Tensor) -> Tensor:
-    """Update the replicas whose loss and gradient are finite, those of one rate together; return the norms (R,)."""
+    """Update the replicas whose loss and gradient are finite, of one rate and scale together; return the norms (R,)."""
     header, views = job.header, state.views(job)
     rows = views.pieces(gradients)
     if job.objective.l2:

@@ -31,6 +31,8 @@ SCHEDULED = "average"  # the name of the moving average whose decay is scheduled
 # longer operations then save more than the copy costs. MLPs trained with Adam, four parameters, three models side by
 # side: at 2,600 weights a parameter a step takes a tenth less, at 17,500 as long, at 257,500 a sixth more.
 COPIED = 2**14
+# So many sets of replicas are remembered with their pieces: of many replicas that are clipped, each step has others.
+JOINED = 64
 
 # The model's forward pass with specification, parameters and table filled in: outputs and what was recorded.
 Forward = Callable[..., tuple[Tensor, dict[str, Tensor]]]
@@ -248,6 +250,8 @@ class Views:
     def joined(self, replicas: tuple[int, ...]) -> tuple[list[Tensor], dict[str, list[Tensor]]]:
         """Return the pieces of the weights and of each moment of some replicas, one replica behind the other."""
         if replicas not in self._joined:
+            if len(self._joined) == JOINED:
+                self._joined.clear()
             names = self.moments[0]
             moments = {name: [piece for r in replicas for piece in self.moments[r][name]] for name in names}
             self._joined[replicas] = [piece for r in replicas for piece in self.weights[r]], moments

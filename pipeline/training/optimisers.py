@@ -1,9 +1,9 @@
 """Optimisers of the trainer, and the course of the learning rate.
 
 Adam (Kingma & Ba 2015, algorithm 1), AdamW (Loshchilov & Hutter 2019, algorithm 2), SGD, and SGD along the gradient
-divided by its norm. On a CPU they update replicas of one rate in one pass over memory (`UPDATES`). A GPU would have to
-be waited for to know which replicas have diverged, so there all are updated, with rates that are 0 where one has
-(`MASKED`).
+divided by its norm. On a CPU they update replicas of one rate and scale in one pass over memory (`UPDATES`). A GPU
+would have to be waited for to know which replicas have diverged, so there all are updated, with rates that are 0 where
+one has (`MASKED`).
 """
 
 from __future__ import annotations

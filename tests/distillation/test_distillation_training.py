@@ -15,7 +15,7 @@ from pipeline.errors import SandglassError
 from pipeline.languages import parity
 from pipeline.store import checkpoints, tables
 from pipeline.studies.distillation import costs, datasets, labels, runs
-from pipeline.studies.distillation.params import Arm, Checkpoint
+from pipeline.studies.distillation.params import Arm, Checkpoint, Run
 from pipeline.training import core, ensemble, jobs
 from schemas.distillation.datasets import task
 
@@ -372,6 +372,15 @@ def test_a_run_that_does_not_fit_its_answers_is_refused(folder: Path) -> None:
             _job(folder, "distillation-narrow", **{name: value})
     with pytest.raises(SandglassError, match="a teacher cannot learn from dataset"):
         _job(folder, "distillation-narrow", role="teacher")
+
+
+def test_several_mlps_in_a_replica_are_not_clipped() -> None:
+    """They have one gradient together, whose norm would bound each of them by the others'."""
+    given = load_study("distillation", "quick").members("runs")["distillation-narrow"].model_dump(exclude_none=True)
+    assert Run(**given | {"side": 1, "clip": 1.0}).clip == 1
+    assert Run(**given | {"side": 2, "clip": 0.0}).side == 2
+    with pytest.raises(ValueError, match="side must be 1, not 2"):
+        Run(**given | {"side": 2, "clip": 1.0})
 
 
 def test_paper_size_builds_and_takes_a_step(tmp_path: Path) -> None:
