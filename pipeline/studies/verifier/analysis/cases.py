@@ -162,6 +162,11 @@ class Experiment:
                 ],
             )
 
+    def means(self, arm: Sequence[str]) -> pl.DataFrame:
+        """Return mean accuracy and calls over the runs of each model (``replica``), by the fields of its decoder."""
+        by = pl.DataFrame(self.rows).group_by("replica", *arm, maintain_order=True)
+        return by.agg(pl.len().alias("runs"), pl.mean("accuracy", "calls"))
+
     def ours(self, setting: Sequence[float], threshold: float) -> Arm:
         """Return Algorithm 1 with a linear verifier of the last state, at a top_p and temperature."""
         entry, last, (top_p, temperature) = self.entry, self.last, setting

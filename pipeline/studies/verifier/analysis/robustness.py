@@ -26,11 +26,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
             experiment.choose()
             experiment.train([(experiment.last, 1, False)])
             experiment.decode(list(experiment.compared()))
-        means = (
-            pl.DataFrame(experiment.rows)
-            .group_by("replica", *ARM, maintain_order=True)
-            .agg(pl.len().alias("runs"), pl.mean("accuracy", "calls"))
-        )
+        means = experiment.means(ARM)
         top_p, temperature = experiment.best
         chosen = (pl.col("top_p") == top_p) & (pl.col("temperature") == temperature)
         frames.append(means.select(pl.lit(setting).alias("setting"), pl.all(), chosen.alias("chosen")))

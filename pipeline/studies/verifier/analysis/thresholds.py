@@ -37,11 +37,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
                 for threshold in context.entry.thresholds
             ]
             experiment.decode([(arm, context.entry.runs_compared) for arm in arms])
-        means = (
-            pl.DataFrame(experiment.rows)
-            .group_by("replica", *ARM, maintain_order=True)
-            .agg(pl.len().alias("runs"), pl.mean("accuracy", "calls"))
-        )
+        means = experiment.means(ARM)
         frames.append(means.select(pl.lit(experiment.models.cases).alias("cases"), pl.all()))
         gains.append(_gains(means, *context.entry.thresholds))
     found.add(declared.CAREFUL_TWICE, gains[1])
