@@ -139,24 +139,10 @@ _WIDTHS = {
 
 def finished(svg: str) -> str:
     """Return the drawing as it is stored."""
-    return _fitted(_slim(_numbered(svg)))
+    return _fitted(slim(_numbered(svg)))
 
 
-def width(text: str, size: float, bold: bool) -> float | None:
-    """Return how wide ``text`` is in Liberation Sans of ``size`` pixels, in pixels; None if a letter is not known."""
-    widths = [_WIDTHS[bold].get(letter) for letter in text]
-    known = [each for each in widths if each is not None]
-    return sum(known) * size / EM if len(known) == len(widths) else None
-
-
-def _numbered(svg: str) -> str:
-    """Return ``svg`` with its gradients and clips counted from 0: the renderer counts all that it has drawn so far."""
-    ids = dict.fromkeys(re.findall(r'id="((?:gradient|clip)_?)([0-9]+)"', svg))
-    renamed = {f"{kind}{number}": f"{kind}{i}" for i, (kind, number) in enumerate(ids)}
-    return re.sub(r"\b(?:gradient|clip)_?[0-9]+\b", lambda hit: renamed.get(hit[0], hit[0]), svg)
-
-
-def _slim(svg: str) -> str:
+def slim(svg: str) -> str:
     """Return the drawing without what is not drawn, what is the default, what only a page could use; coordinates to a
     hundredth of a pixel, colours without words, equal clips and the font named once."""
     svg = _TAG.sub(lambda tag: _DEFAULT.sub("", _SPOKEN.sub("", tag[0])), svg)
@@ -172,6 +158,20 @@ def _slim(svg: str) -> str:
     if font := re.search(r' font-family="[^"]*"', svg):
         svg = svg.replace(font[0], "").replace("<svg", f"<svg{font[0]}", 1)
     return svg
+
+
+def width(text: str, size: float, bold: bool) -> float | None:
+    """Return how wide ``text`` is in Liberation Sans of ``size`` pixels, in pixels; None if a letter is not known."""
+    widths = [_WIDTHS[bold].get(letter) for letter in text]
+    known = [each for each in widths if each is not None]
+    return sum(known) * size / EM if len(known) == len(widths) else None
+
+
+def _numbered(svg: str) -> str:
+    """Return ``svg`` with its gradients and clips counted from 0: the renderer counts all that it has drawn so far."""
+    ids = dict.fromkeys(re.findall(r'id="((?:gradient|clip)_?)([0-9]+)"', svg))
+    renamed = {f"{kind}{number}": f"{kind}{i}" for i, (kind, number) in enumerate(ids)}
+    return re.sub(r"\b(?:gradient|clip)_?[0-9]+\b", lambda hit: renamed.get(hit[0], hit[0]), svg)
 
 
 def _rounded(attribute: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import SandglassError
-from pipeline.kit import charts
+from pipeline.kit import charts, drawings
 from pipeline.references.reading import Reference
 from pipeline.references.record import kept_path
 from pipeline.report import sources
@@ -18,7 +18,6 @@ from pipeline.report.wording import first_paragraph
 from pipeline.store.paths import figure_path
 from schemas.claims import SCALES
 
-# Of no use in an image, where nothing inside is read out, and more than half of a large one.
 _SIZE = re.compile(r'<svg[^>]* width="([0-9.]+)" height="([0-9.]+)"')
 
 
@@ -83,6 +82,8 @@ def files(study: Study, name: str, reference: Reference | None = None) -> dict[s
     """Return, by name on the site, the figure's data, its image, and its specification as a script."""
     base = _base(study, name, reference)
     contents = {f"{base}.{suffix}": _path(study, name, suffix, reference).read_bytes() for suffix in ("parquet", "svg")}
+    if reference:  # frozen before drawings were stored without what is not drawn
+        contents[f"{base}.svg"] = drawings.slim(contents[f"{base}.svg"].decode()).encode()
     chart: dict[str, Any] = _rounded(_chart(study, name, reference))
     columns = {key: _columns(rows) for key, rows in chart.pop("datasets", {}).items()}
     # Read from disk, a page may load scripts but no JSON: pages draw the chart from it, and save the specification.

@@ -76,3 +76,4 @@ def test_what_is_left_out_is_not_seen() -> None:
     assert slim.count("<clipPath") == 1 and slim.count("url(#one)") == 2 and "class" not in slim
     assert 'd="M30.12,5h20v20h-20Z" fill="#0072b2"' in slim and 'opacity="0.5"' in slim
     assert np.abs(pixels(svg) - pixels(slim)).max() <= 2
+    assert drawings.slim(slim) == slim

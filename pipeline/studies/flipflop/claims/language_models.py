@@ -60,6 +60,6 @@ def gates(context: Results) -> Iterator[Gate]:
         CHAT,
         (),
         None,
-        "a chat model as of May 2023 cannot be asked again",
+        f"{EXTERNAL}: a chat model as of May 2023 cannot be asked again",
         kind=STATED,
     )
