@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import importlib
 import json
 import os
@@ -29,11 +30,12 @@ import psutil
 
 from pipeline import params as parameters
 from pipeline.engine import graph, preload, stages
-from pipeline.engine.imports import PACKAGES, WITHOUT_EFFECT
+from pipeline.engine.imports import PACKAGES, WITHOUT_EFFECT, Sources
 from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError, UnknownNameError, in_words, meant
 from pipeline.params import Params
 
+TRAINER = "pipeline/training/core.py"  # what a worker runs
 ORPHAN_POLL_SECONDS = 0.5
 INTERRUPTED = "interrupted"  # how a step notes that it ended by Ctrl-C
 
@@ -56,6 +58,7 @@ class Job:
     staging: Path
     log: TextIO
     device: str
+    trainer: str = ""  # of training: the md5 of the code that trains, which a half-trained model must share
     notes: dict[str, Any] = field(default_factory=dict)
 
     def out(self, path: Path) -> Path:
@@ -189,7 +192,15 @@ def context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
         staging=staging,
         log=log,
         device=params.device,
+        trainer=_trainer(job, params) if job.step == "train" else "",
     )
+
+
+def _trainer(job: graph.Job, params: Params) -> str:
+    """Return the md5 of the modules that a worker imports to train a job, by their names."""
+    found = Sources().closure([TRAINER], lambda pattern: graph.stands_for(pattern, job, params))
+    code = b"\0".join(part for file in found for part in (file.encode(), Path(file).read_bytes()))
+    return hashlib.md5(code).hexdigest()
 
 
 def _without_device(params: Params) -> Params:

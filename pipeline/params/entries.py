@@ -67,7 +67,7 @@ class Ensemble(Strict):
     batch: Positive = Field(description="sequences per step")
     schedule: Literal["constant", "cosine", "linear"] = Field(description="of the learning rate, to 0 over all steps")
     clip: float = Field(ge=0, description="bound on a replica's gradient norm; 0 = none")
-    precision: Literal["fp32", "tf32", "bf16"]
+    precision: Literal["fp32", "tf32"]
     log_every: Positive = Field(description="steps between two points of the curves")
 
 

@@ -1,8 +1,8 @@
 """Step ``train``: all members of a run with all their replicas, to checkpoints and a table of curves.
 
 Resume state lives in ``.work/<study>/<run>/<member>/``, outside the declared outputs (both engines delete those before
-a step starts), keyed by the content of the job: other parameters, data or code of the preparation start afresh. Members
-are prepared and stored one by one, so a member's weights do not depend on its company.
+a step starts), keyed by the content of the job: other parameters, data or code that trains start afresh. Members are
+prepared and stored one by one, so a member's weights do not depend on its company.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,7 @@ def prepared(job: Job, work: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
     for member, entry in _trained(job).items():
         header, data, table = module.prepare(entry, read(entry.dataset), job.seed)
         path = work / member / "job.safetensors"
-        ensemble.write_job(path, header, data, table)
+        ensemble.write_job(path, replace(header, code=job.trainer), data, table)
         jobs[member] = path, {"spec": header.spec, "lr": header.lr, "streams": header.streams}
     return jobs
 
@@ -88,7 +89,9 @@ def _train(job: Job, work: Path, files: list[Path]) -> list[ensemble.Trained]:
     device = ensemble.pick_device(job.device)
     job.notes["device"] = device
     if (elsewhere := work / paths.TRAINED_ON).is_file():  # `python -m pipeline train RUN --import DIR`
-        job.notes["trained_on"] = json.loads(elsewhere.read_text(encoding="utf-8"))
+        there = json.loads(elsewhere.read_text(encoding="utf-8"))
+        if there.pop("jobs") == [jobs.TrainingJob(file).digest for file in files]:  # else these are other jobs
+            job.notes["trained_on"] = there
 
     def publish_curves(jobs: list[jobs.TrainingJob]) -> None:
         """Write the curves so far, for whoever watches: ``.work/<study>/<run>/curves.parquet``."""

@@ -17,6 +17,7 @@ import json
 import platform
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -80,6 +81,7 @@ def _train(folder: Path, paths: list[Path], device: torch.device, at_once: int) 
     with contextlib.suppress(OSError, ValueError, KeyError):
         record["seconds"] = json.loads(file.read_text(encoding="utf-8"))["seconds"]
     failed = []
+    noting = threading.Lock()  # members end in threads of their own
 
     def train(number: int, path: Path) -> None:
         member, started = path.parent.name, time.monotonic()
@@ -89,8 +91,11 @@ def _train(folder: Path, paths: list[Path], device: torch.device, at_once: int) 
             [sys.executable, sys.argv[0], str(folder), "--device", device.type, "--member", member], check=False
         ).returncode:
             failed.append(member)
-        record["seconds"][member] = round(record["seconds"].get(member, 0.0) + time.monotonic() - started, 2)
-        file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        with noting:
+            record["seconds"][member] = round(record["seconds"].get(member, 0.0) + time.monotonic() - started, 2)
+            whole = file.with_suffix(".tmp")
+            whole.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            whole.replace(file)
 
     pool = ThreadPoolExecutor(at_once)
     try:

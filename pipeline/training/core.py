@@ -1,9 +1,9 @@
 """The trainer of all studies: chunks of replicas, each chunk one ensemble with a leading replica axis.
 
-Imports torch, numpy and safetensors only (beside the model and objective it is told to use), so it
-runs on a bare GPU machine: ``python -m pipeline.training.core cuda JOB.safetensors 0,1,2 3,4,5`` reads the job
+Imports torch, numpy and safetensors only (beside the model and objective it is told to use), so it runs on a bare GPU
+machine (`pipeline.training.bare`). As a worker of a step, ``core.py cuda JOB.safetensors 0,1,2 3,4,5`` reads the job
 file, trains the chunks one after another and leaves ``chunks/<chunk>.safetensors`` beside it. Several jobs may follow
-each other.
+each other. It ends when its standard input does: whoever started it keeps that open.
 
 A job is a file of `pipeline.store.checkpoints`: the objective's data, the embedding ``table``, and a JSON header
 (`Header`). Arrays named ``initial.<parameter>`` take the place of random initial weights, those named
@@ -17,7 +17,6 @@ weights after named steps can be kept.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import math
@@ -65,31 +64,28 @@ def train_chunk(
     held["corpus"] = torch.tensor([header.corpus[r] for r in replicas], device=device)
     torch.backends.cuda.matmul.allow_tf32 = header.precision == "tf32"
     torch.backends.cudnn.allow_tf32 = header.precision == "tf32"  # of convolutions; on unless told
-    sums = _zeros(job.averaged, len(replicas), device)
-    since = 0
     last_saved = time.monotonic()
     for arrays in _batches(job, replicas, state.step):
         batch = {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()}
         batch["step"] = torch.tensor(state.step)
         metrics = _step(job, state, table, batch, lr_Rx1)
-        torch._foreach_add_(list(sums.values()), [metrics[name] for name in sums])
-        since += 1
+        torch._foreach_add_(list(state.sums.values()), [metrics[name] for name in state.sums])
+        state.since += 1
         state.step += 1
         if state.step in header.snapshots:
             state.snapshots[snapshot_name(state.step)] = state.flat.clone()
         if state.step % header.log_every == 0 or state.step == header.steps:
-            point = {name: total / since for name, total in sums.items()}
+            point = {name: total / state.since for name, total in state.sums.items()}
             if job.objective.evaluated:
                 with torch.no_grad():
-                    metrics = job.objective.evaluate(_forward(job, job.unflatten(state.flat), table), held)
-                gone = state.diverged_at >= 0
-                point |= {name: value.masked_fill(gone, math.nan) for name, value in metrics.items()}
+                    point |= job.objective.evaluate(_forward(job, job.unflatten(state.flat), table), held)
+            gone = state.diverged_at >= 0  # what is measured of frozen weights says nothing of training
             for name in job.metrics:
-                state.curves[name].append(point[name].cpu())
-            sums, since = _zeros(job.averaged, len(replicas), device), 0
-            if checkpoint is not None and time.monotonic() - last_saved > checkpoint_seconds:
-                save(checkpoint, job, state)
-                last_saved = time.monotonic()
+                state.curves[name].append(point[name].masked_fill(gone, math.nan).cpu())
+            state.sums, state.since = {name: torch.zeros_like(total) for name, total in state.sums.items()}, 0
+        if checkpoint is not None and time.monotonic() - last_saved > checkpoint_seconds:
+            save(checkpoint, job, state)
+            last_saved = time.monotonic()
         progress(state.step)
     return state
 
@@ -105,20 +101,10 @@ def _forward(job: TrainingJob, params: dict[str, Tensor], table: Tensor) -> Forw
     return functools.partial(job.model.forward, job.spec, params, table)
 
 
-def _zeros(metrics: tuple[str, ...], replicas: int, device: torch.device) -> dict[str, Tensor]:
-    return {name: torch.zeros(replicas, device=device) for name in metrics}
-
-
 def _step(job: TrainingJob, state: State, table: Tensor, batch: dict[str, Tensor], lr_Rx1: Tensor) -> dict[str, Tensor]:
     """Take one optimiser step in place; return the metrics per replica."""
     header, leaves = job.header, state.views(job).leaves
-    mixed = (
-        torch.autocast(state.flat.device.type, torch.bfloat16)
-        if header.precision == "bf16"
-        else contextlib.nullcontext()
-    )
-    with mixed:
-        metrics = job.objective.loss(_forward(job, leaves, table), batch)
+    metrics = job.objective.loss(_forward(job, leaves, table), batch)
     loss_R = metrics["loss"]
     # What a loss does not depend on has a gradient of 0.
     gradients = torch.autograd.grad(loss_R, list(leaves.values()), torch.ones_like(loss_R), materialize_grads=True)
@@ -178,8 +164,9 @@ def _update_masked(
     # Zero times a number is zero unless that is infinite or NaN; `isfinite` takes ten operations for both.
     alive_R = (loss_R * 0 == norm_R * 0) & before_R
     state.diverged_at = state.diverged_at.masked_fill(before_R & ~alive_R, state.step)
-    if header.clip:
-        gradient.mul_((header.clip / norm_R.clamp(min=header.clip))[:, None])
+    scale_R = optimisers.scales(header, norm_R)
+    if scale_R is not None:
+        gradient.mul_(scale_R[:, None])
     gradient = torch.where(alive_R[:, None], gradient, torch.zeros_like(gradient))
     optimisers.MASKED[header.optimizer](header, state, gradient, lr_Rx1 * alive_R[:, None])
     return norm_R
@@ -190,12 +177,13 @@ def save(path: Path, job: TrainingJob, state: State) -> None:
     tensors = {"flat": state.flat, "diverged_at": state.diverged_at}
     tensors |= state.moments | state.averages | state.snapshots
     tensors |= {f"curves.{name}": torch.stack(rows) for name, rows in state.curves.items() if rows}
+    tensors |= {f"sums.{name}": total for name, total in state.sums.items()}
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
-    checkpoints.write(path, arrays, {"digest": job.digest, "step": state.step})
+    checkpoints.write(path, arrays, {"digest": job.digest, "step": state.step, "since": state.since})
 
 
 def read_state(path: Path, digest: str) -> dict[str, Any] | None:
-    """Return tensors by name and ``step`` of a checkpoint of the job ``digest``; None if it is unusable.
+    """Return tensors by name, ``step`` and ``since`` of a checkpoint of the job ``digest``; None if it is unusable.
 
     If it is missing, damaged or of another job, training starts again, which is always right.
     """
@@ -205,7 +193,8 @@ def read_state(path: Path, digest: str) -> dict[str, Any] | None:
         return None
     if header["digest"] != digest:
         return None
-    return {name: torch.from_numpy(array) for name, array in arrays.items()} | {"step": header["step"]}
+    steps = {name: header[name] for name in ("step", "since")}
+    return {name: torch.from_numpy(array) for name, array in arrays.items()} | steps
 
 
 def _resume(path: Path, job: TrainingJob, fresh: State) -> State:
@@ -219,7 +208,8 @@ def _resume(path: Path, job: TrainingJob, fresh: State) -> State:
     names = [snapshot_name(step) for step in job.header.snapshots if step <= saved["step"]]
     snapshots = {name: saved[name].to(device) for name in names}
     flat, diverged_at = saved["flat"].to(device), saved["diverged_at"].to(device)
-    return State(flat, moments, averages, snapshots, diverged_at, saved["step"], logged)
+    sums = {name: saved[f"sums.{name}"].to(device) for name in fresh.sums}
+    return State(flat, moments, averages, snapshots, diverged_at, saved["step"], logged, sums, saved["since"])
 
 
 def chunk_name(replicas: list[int]) -> str:
@@ -268,6 +258,7 @@ def train_to_file(job: TrainingJob, replicas: list[int], device: torch.device) -
         state = None
     if state is None:  # outside the handler, so that the failed attempt's tensors are gone
         torch.cuda.empty_cache()
+        partial.unlink(missing_ok=True)  # nothing reads it again: its halves have files of their own
         half = len(replicas) // 2
         tell(replicas=replicas, split=[replicas[:half], replicas[half:]])
         train_to_file(job, replicas[:half], device)

@@ -28,7 +28,7 @@ import numpy as np
 from pipeline.errors import SandglassError
 from pipeline.store import checkpoints
 from pipeline.training.core import chunk_name
-from pipeline.training.jobs import Header, TrainingJob, decays, snapshot_name
+from pipeline.training.jobs import MOMENTS, Header, TrainingJob, decays, snapshot_name
 
 LINE_SECONDS = 10.0
 
@@ -107,7 +107,8 @@ def groups(job: TrainingJob, device: str) -> list[list[int]]:
 def _estimate(job: TrainingJob, workers: int, device: str) -> str:
     weights = sum(int(np.prod(shape)) for shape in job.shapes.values())
     replicas = len(job.header.corpus)
-    disk = replicas * weights * 4 * (3 + len(decays(job.header, 0)) + len(job.header.snapshots)) / 2**20
+    kept = 1 + len(MOMENTS[job.header.optimizer]) + len(decays(job.header, 0)) + len(job.header.snapshots)
+    disk = replicas * weights * 4 * kept / 2**20
     return (
         f"{_name(job)}: {replicas} replicas x {job.header.steps} steps of batch {job.header.batch}, {weights} weights "
         f"each, on {device} with {workers} worker process{'es' if workers > 1 else ''}; checkpoints {disk:.1f} MiB"
@@ -170,10 +171,14 @@ class _Worker:
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
+        printed = ""  # by a library, for instance: no message
         for line in self.process.stdout:
-            self._messages.put(json.loads(line))
+            try:
+                self._messages.put(json.loads(line))
+            except ValueError:
+                printed += line
         self._drain.join()
-        self._messages.put({"exit": self.process.wait(), "errors": self._errors})
+        self._messages.put({"exit": self.process.wait(), "errors": printed + self._errors})
 
     def _read_errors(self) -> None:
         assert self.process.stderr is not None

@@ -106,6 +106,7 @@ class Header:
     # Models with the same number share initial weights, and where ``orders`` says nothing else data order and draws.
     streams: list[int] | None = None  # None: 0, 1, ...
     orders: list[int] | None = None  # None: as ``streams``
+    code: str = ""  # the md5 of the code that trains: what is half trained by other code is not gone on with
 
     @classmethod
     def grid(cls, entry: Any, seed: int, spec: dict[str, Any], settings: dict[str, Any]) -> Header:
@@ -269,6 +270,8 @@ class State:
     diverged_at: Tensor  # (R,) int64, -1 while the replica is finite
     step: int
     curves: dict[str, list[Tensor]]  # metric -> one (R,) tensor per logged step
+    sums: dict[str, Tensor]  # (R,) each, of the metrics that are averaged, over the steps since the last point
+    since: int  # how many those are
     _views: Views | None = field(init=False, default=None, repr=False)
 
     @classmethod
@@ -278,7 +281,9 @@ class State:
         moments = {name: torch.zeros_like(flat) for name in MOMENTS[job.header.optimizer]}
         averages = {name: flat.clone() for name in decays(job.header, 0)}
         snapshots = {snapshot_name(0): flat.clone()} if 0 in job.header.snapshots else {}
-        return cls(flat, moments, averages, snapshots, never, 0, {metric: [] for metric in job.metrics})
+        curves: dict[str, list[Tensor]] = {metric: [] for metric in job.metrics}
+        sums = {metric: flat.new_zeros(flat.shape[0]) for metric in job.averaged}
+        return cls(flat, moments, averages, snapshots, never, 0, curves, sums, 0)
 
     def views(self, job: TrainingJob) -> Views:
         """Return the views that steps work on, which are made at the first call."""

@@ -78,6 +78,13 @@ def scale(header: Header, norm: float) -> float:
     return header.clip / norm if 0 < header.clip < norm else 1.0
 
 
+def scales(header: Header, norm_R: Tensor) -> Tensor | None:
+    """Return `scale` of every replica (R,) without waiting for a GPU; None where it is 1 for all."""
+    if header.optimizer == "normalised_sgd":
+        return torch.where(norm_R > 0, 1 / norm_R, torch.zeros_like(norm_R))
+    return header.clip / norm_R.clamp(min=header.clip) if header.clip else None
+
+
 def _masked_adam(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:
     """Apply one Adam update to the flat weights; a rate of 0 leaves a replica as it is."""
     b1, b2 = header.betas
@@ -99,11 +106,5 @@ def _masked_sgd(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) 
     state.flat.sub_(gradient * (lr_Rx1 * learning_rate(header, state.step)))
 
 
-def _masked_normalised_sgd(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:
-    """Take a step as long as the rate, whatever the gradient's size; none where it is exactly 0."""
-    norm_Rx1 = gradient.norm(dim=-1, keepdim=True)
-    _masked_sgd(header, state, gradient / torch.where(norm_Rx1 > 0, norm_Rx1, torch.ones_like(norm_Rx1)), lr_Rx1)
-
-
-# Each takes a step of all replicas, with the gradient (R, P) as clipped, and 0 where a replica has diverged.
-MASKED = {"adam": _masked_adam, "adamw": _masked_adamw, "sgd": _masked_sgd, "normalised_sgd": _masked_normalised_sgd}
+# Each takes a step of all replicas, with the gradient (R, P) as scaled (`scales`), and 0 where a replica has diverged.
+MASKED = {"adam": _masked_adam, "adamw": _masked_adamw, "sgd": _masked_sgd, "normalised_sgd": _masked_sgd}

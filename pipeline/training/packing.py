@@ -116,13 +116,9 @@ class Batches:
 
 def rows(packed: Packed, tokens: np.ndarray) -> dict[str, np.ndarray]:
     """Return the model's inputs for ``tokens``, one sequence after another, put where ``packed`` says."""
-    return {"ids": _fill(packed, tokens, 0), "positions": packed.positions, "segments": packed.segments}
-
-
-def _fill(packed: Packed, values: np.ndarray, empty: int) -> np.ndarray:
-    rows = np.full(packed.segments.size, empty, dtype=np.int64)
-    rows[packed.where] = values
-    return rows.reshape(packed.segments.shape)
+    ids = np.zeros(packed.segments.size, dtype=np.int64)
+    ids[packed.where] = tokens
+    return {"ids": ids.reshape(packed.segments.shape), "positions": packed.positions, "segments": packed.segments}
 
 
 def _stack(arrays: list[np.ndarray]) -> np.ndarray:

@@ -377,10 +377,11 @@ def test_a_run_that_does_not_fit_its_answers_is_refused(folder: Path) -> None:
 def test_several_mlps_in_a_replica_are_not_clipped() -> None:
     """They have one gradient together, whose norm would bound each of them by the others'."""
     given = load_study("distillation", "quick").members("runs")["distillation-narrow"].model_dump(exclude_none=True)
-    assert Run(**given | {"side": 1, "clip": 1.0}).clip == 1
+    assert Run(**given | {"role": "teacher", "side": 1, "clip": 1.0}).clip == 1
     assert Run(**given | {"side": 2, "clip": 0.0}).side == 2
-    with pytest.raises(ValueError, match="side must be 1, not 2"):
-        Run(**given | {"side": 2, "clip": 1.0})
+    for changes in ({"role": "teacher", "side": 2}, {"side": 1}):  # students of all arms are in one replica
+        with pytest.raises(ValueError, match="clip must be 0 for students, one of each arm, and side 1 for a teacher"):
+            Run(**given | changes | {"clip": 1.0})
 
 
 def test_paper_size_builds_and_takes_a_step(tmp_path: Path) -> None:

@@ -267,6 +267,22 @@ def test_the_loss_of_masked_words_is_a_mean_over_all_that_is_asked() -> None:
         assert (made["labels"][r][mask] == plain[places]).all() and (plain[places] >= 4).all()
 
 
+def test_the_masks_of_a_model_do_not_depend_on_the_company() -> None:
+    """Batches are as wide as the longest document of all models that train together, and draws of each are its own."""
+    tokens = np.tile([2, *range(4, 104), 3], (8, 1)).astype(np.int16)
+    lengths = np.full(8, 102)
+    lengths[:4], tokens[:4, 40:] = 40, 0
+    objective = masked_words.Objective({"tokens": tokens, "lengths": lengths}, SETTINGS)
+    chosen, rngs = [np.arange(4), np.arange(4, 8)], [lambda: np.random.default_rng(1), lambda: np.random.default_rng(2)]
+    together = objective.collate([0, 0], chosen, rngs)
+    for r in range(2):
+        alone = objective.collate([0], chosen[r : r + 1], rngs[r : r + 1])
+        width = alone["ids"].shape[-1]
+        assert (together["ids"][r, :, :width] == alone["ids"][0]).all()
+        weight = together["weight"][r] > 0
+        assert together["labels"][r][weight].tolist() == alone["labels"][0].tolist()
+
+
 # --- words of topics ------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import os
 import queue
@@ -23,7 +24,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from workspace import load_study
 
-from pipeline.engine import preload
+from pipeline import params as parameters
+from pipeline.engine import preload, runner
 from pipeline.errors import SandglassError
 from pipeline.models.transformer import decoder as transformer
 from pipeline.steps import train
@@ -512,18 +514,19 @@ def test_an_update_does_not_depend_on_the_company(
     assert masked.diverged_at.tolist() == company.diverged_at.tolist()
 
 
+@pytest.mark.parametrize("log_every", [1, 5])  # stopped at a point of the curves, and between two
 @pytest.mark.parametrize("copied", [0, 2**30])
 def test_a_run_that_was_stopped_ends_the_same_with_all_that_it_keeps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied: int, log_every: int
 ) -> None:
-    """Moments, averages with a constant and with a schedule, weights of named steps and a replica that diverged."""
+    """Moments, averages of both kinds, weights of named steps, curves, a replica that diverged."""
     monkeypatch.setattr(jobs, "COPIED", copied)
     changes: dict[str, Any] = {"optimizer": "adamw", "clip": 0.1, "weight_decay": 0.1, "lr": [0.003, 1e30, 0.01]}
     kept: dict[str, Any] = {
         "averages": [0.9],
         "scheduled_average": {"start": 2, "before": 0.9, "power": 0.67, "least": 0.001},
         "snapshots": [2, 9],
-        "log_every": 1,
+        "log_every": log_every,
     }
     job = open_job(tmp_path, steps=12, **changes, **kept)
     whole = core.train_chunk(job, [0, 1, 2], CPU)
@@ -544,6 +547,9 @@ def test_a_run_that_was_stopped_ends_the_same_with_all_that_it_keeps(
         assert first.keys() == second.keys()
         assert all(torch.equal(first[key].nan_to_num(), second[key].nan_to_num()) for key in first)
     assert torch.equal(whole.flat.nan_to_num(), resumed.flat.nan_to_num())
+    for name, points in whole.curves.items():
+        told = torch.stack(points), torch.stack(resumed.curves[name])
+        torch.testing.assert_close(*told, rtol=0, atol=0, equal_nan=True)
 
 
 # --- divergence, memory, death ---------------------------------------------------------------------------
@@ -556,6 +562,16 @@ def test_a_replica_that_diverges_is_frozen_and_the_others_go_on(tmp_path: Path) 
     assert torch.isfinite(state.flat[[0, 2]]).all()
     calm = core.train_chunk(open_job(tmp_path), [0, 1, 2], CPU)
     torch.testing.assert_close(state.flat[[0, 2]], calm.flat[[0, 2]], atol=1e-6, rtol=0)
+
+
+def test_the_curves_of_a_replica_end_where_it_diverged(tmp_path: Path) -> None:
+    """Its weights stay where they are, and have a finite loss or accuracy as well."""
+    job = open_job(tmp_path, lr=[0.003, 1e30, 0.003], log_every=1)
+    state = core.train_chunk(job, [0, 1, 2], CPU)
+    after = int(state.diverged_at[1])
+    for points in state.curves.values():
+        told = torch.stack(points)
+        assert told[:, [0, 2]].isfinite().all() and told[after:, 1].isnan().all() and told[:after, 1].isfinite().all()
 
 
 @pytest.mark.usefixtures("forking")
@@ -725,7 +741,7 @@ def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
     process.stdout.close()
 
 
-@pytest.mark.parametrize("damage", ["cut", "flip", "other job"])
+@pytest.mark.parametrize("damage", ["cut", "flip", "other job", "other code"])
 def test_a_checkpoint_that_cannot_be_trusted_is_not_resumed(tmp_path: Path, damage: str) -> None:
     job = open_job(tmp_path)
     clean = core.train_chunk(job, [0], CPU).flat
@@ -737,6 +753,9 @@ def test_a_checkpoint_that_cannot_be_trusted_is_not_resumed(tmp_path: Path, dama
         whole = bytearray(path.read_bytes())
         whole[-100] ^= 1
         path.write_bytes(whole)
+        assert core.read_state(path, job.digest) is None
+    if damage == "other code":
+        job = open_job(tmp_path, code="of a later edit")
         assert core.read_state(path, job.digest) is None
     if damage == "other job":
         job = open_job(tmp_path, seed=99)
@@ -869,6 +888,27 @@ def test_a_worker_that_ends_at_once_is_heard(tmp_path: Path, monkeypatch: pytest
     worker = ensemble._Worker("cpu", [], heard)
     assert heard.get(timeout=10) == {"exit": 1, "errors": ""}
     worker.end()
+
+
+def test_what_a_library_prints_in_a_worker_is_no_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "worker"
+    tool.write_text("#!/bin/sh\necho a word of warning\necho '{\"step\": 1}'\nexit 3\n", encoding="utf-8")
+    tool.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tool))
+    heard: queue.Queue[dict[str, Any]] = queue.Queue()
+    worker = ensemble._Worker("cpu", [], heard)
+    assert heard.get(timeout=10) == {"step": 1}
+    assert heard.get(timeout=10) == {"exit": 3, "errors": "a word of warning\n"}
+    worker.end()
+
+
+def test_the_code_that_trains_is_part_of_a_job() -> None:
+    """Of the trainer, its model and its objective: what is half trained by other code is not gone on with."""
+    params = parameters.load(ROOT, "smoke")
+    names = ("dyck-standard", "dyck-minimal", "dyck-theory-squared")
+    found = [runner.find(params, "train", name) for name in names]
+    standard, minimal, squared = (runner.context(job, params, Path(), io.StringIO()).trainer for job in found)
+    assert standard == minimal != squared  # another model and objective
 
 
 def test_steps_that_were_made_before_a_run_goes_on_count_as_no_speed(

@@ -239,8 +239,11 @@ class Run(GridRunEntry):
             raise ValueError(
                 "a Transformer has layers, heads, head_width, average, start and form; an MLP has none of them"
             )
-        if mlp and self.clip and self.side > 1:
-            raise ValueError(f"clip {self.clip}: MLPs side by side are clipped as one: side must be 1, not {self.side}")
+        if mlp and self.clip and (self.side > 1 or self.role == "student"):
+            raise ValueError(
+                f"clip {self.clip}: MLPs side by side are clipped as one: clip must be 0 for students, one of each "
+                f"arm, and side 1 for a teacher, not {self.side}"
+            )
         if self.warmup >= self.steps:
             raise ValueError(f"warmup {self.warmup} must be less than the steps, {self.steps}")
         if self.snapshots_every and self.steps % self.snapshots_every:

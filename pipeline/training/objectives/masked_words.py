@@ -5,14 +5,12 @@ Masks are drawn anew at every step: each word is chosen with probability ``p_mas
 for; the loss is the mean cross-entropy in nats over all of them in a batch.
 
 Settings: ``p_mask``, ``p_keep``, ``p_random``; ``symbols``; ``first_word`` (ids below are special, and never masked)
-and
-``mask``, its id; ``layers`` of the model.
+and ``mask``, its id; ``layers`` of the model.
 
 Data of the job: ``tokens`` (N, T), padded behind their ends, and ``lengths`` (N,); of held-out documents, whose masks
 are drawn once, ``held.tokens`` as they are shown, ``held.lengths``, ``held.places`` (P,) and ``held.labels`` (P,).
 
-Metrics: ``loss``, ``accuracy``; ``held_loss``, and ``norm_<k, q or v>_<layer>``, the Frobenius norms of W_K, W_Q and
-W_V.
+Metrics: ``loss``, ``accuracy``; ``held_loss``, and ``norm_<k, q or v>_<layer>``, the Frobenius norms of W_K, W_Q, W_V.
 """
 
 from __future__ import annotations
@@ -52,14 +50,16 @@ class Objective:
         lengths = np.stack([self.data["lengths"][chosen] for chosen in selections]).astype(np.int64)
         longest = int(lengths.max())
         tokens = np.stack([self.data["tokens"][chosen, :longest] for chosen in selections]).astype(np.int64)
-        drawn = [masks(rng(), own, self.settings) for rng, own in zip(rngs, tokens, strict=True)]
-        places = [np.flatnonzero(at) for at, _ in drawn]
+        at, ids = np.zeros(tokens.shape, bool), tokens.copy()
+        for r, rng in enumerate(rngs):  # as wide as the replica's own documents, so that no draw depends on the company
+            width = int(lengths[r].max())
+            at[r, :, :width], ids[r, :, :width] = masks(rng(), tokens[r, :, :width], self.settings)
+        places = [np.flatnonzero(chosen) for chosen in at]
         shape = len(places), max(map(len, places))
         where, labels, weight = (np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.float32))
         for r, own in enumerate(places):
             where[r, : len(own)], weight[r, : len(own)] = own, 1
             labels[r, : len(own)] = tokens[r].ravel()[own]
-        ids = np.stack([shown for _, shown in drawn])
         return {"ids": ids, "lengths": lengths, "places": where, "labels": labels, "weight": weight}
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:

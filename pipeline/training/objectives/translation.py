@@ -9,8 +9,8 @@ In parallel: the first stage reads the noised target, each further one the likel
 which there is no gradient. `EOS` and `PAD` stay. The loss is the mean over stages of the cross-entropy of all tokens,
 and that of the length. Word by word: the cross-entropy of all tokens, each behind those before it.
 
-Metrics: ``loss``; ``accuracy``, the share of tokens that are the likeliest, of the last stage; ``length_loss``,
-which is 0 word by word.
+Metrics: ``loss``; ``accuracy``, the share of tokens that are the likeliest, of the last stage, `EOS` among them, which
+is put where the target ends and so is always right; ``length_loss``, which is 0 word by word.
 """
 
 from __future__ import annotations
