@@ -16,6 +16,9 @@ CHECKS = [CURVATURE, LOCAL, UNCAPPED, OVERALL, REMARK_1, LEMMA_4, LEMMA_5, EQ_2_
 TRUE, LEARNED = "true", "learned"
 
 
+DRIFT_ERROR, GAP = "error of the drift", "generalisation gap"  # of the independent pairs
+
+
 class Trajectories(pa.DataFrameModel):
     """sde_traj: a trajectory in each row, x at times 0, eta, 2 eta, ...: ``x`` lists them, d numbers a point."""
 
@@ -239,6 +242,22 @@ class Gap(Result):
         unique = ["eta", "T", "seed"]
 
 
+class Independent(Result):
+    """sde_independent: what as many pairs give that are drawn independently of each other, from the same law."""
+
+    quantity: pl.String = pa.Field(isin=[DRIFT_ERROR, GAP], description="root mean square error of the drift, or Phi")
+    eta: pl.Float64 = pa.Field(gt=0, description="time between the points of a pair")
+    T: pl.Float64 = pa.Field(gt=0, description="time span of a trajectory with as many pairs, 2 m eta up to rounding")
+    m: pl.Int32 = pa.Field(ge=1, description="pairs")
+    seed: pl.Int32 = pa.Field(ge=0, description="number of the sample, from 0")
+    value: pl.Float64 = pa.Field(gt=0, nullable=True, description="the quantity; null where p is no density")
+
+    class Config:
+        """One row per sample."""
+
+        unique = ["quantity", "eta", "T", "seed"]
+
+
 class Complexity(Result):
     """SDE-RAD: empirical Rademacher complexity of the same class (Eq. 2.8), over random signs."""
 
@@ -265,7 +284,7 @@ class Closeness(Result):
     sd_q: pl.Float64 = pa.Field(gt=0, description="standard deviation of the noise")
     m: pl.Int32 = pa.Field(ge=1, description="pairs of each trajectory")
     two_sided: pl.Float64 = pa.Field(ge=1, description="exp of the 95 % quantile of |log p*/q| under the law of pairs")
-    one_sided: pl.Float64 = pa.Field(gt=0, description="exp of the 95 % quantile of log p*/q under E_{pi, p*}")
+    one_sided: pl.Float64 = pa.Field(gt=0, description="exp of the 95 % quantile of log p*/q under the law of pairs")
     kl_star_q: pl.Float64 = pa.Field(ge=0, description="E_pi KL(p* | q)")
     limit_exc: pl.Float64 = pa.Field(gt=0, description="limit of m E Exc")
     limit_kl: pl.Float64 = pa.Field(gt=0, description="limit of m E KL")
@@ -302,6 +321,7 @@ SCHEMAS = {
     "sde_kernel_ref": KernelMap,
     "sde_gap": Gap,
     "sde_complexity": Complexity,
+    "sde_independent": Independent,
     "sde_closeness": Closeness,
     "sde_closeness_fits": ClosenessFits,
 }

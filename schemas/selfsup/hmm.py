@@ -339,7 +339,7 @@ class HmmDetection(Result):
     )
     chi2: pl.Float64 = pa.Field(gt=0, description="sum (P_theta - P)^2 / P over triples")
     needed: pl.Float64 = pa.Field(gt=0, description="triples for the intended power, by theory")
-    law: pl.Float64 = pa.Field(gt=0, description="the same from the Fisher information at angle 0")
+    law: pl.Float64 = pa.Field(gt=0, description="the same for close laws, by the Fisher information at angle 0")
     samples: pl.Int64 = pa.Field(ge=1, description="triples of each simulated sample")
     draws: pl.Int32 = pa.Field(ge=1, description="simulated samples of the model, and of its twin")
     expected: pl.Float64 = pa.Field(ge=0, le=1, description="power at this number of triples, by theory")

@@ -99,6 +99,18 @@ GAUSSIAN_FALLS = {
     )
     for norm in NORMS
 }
+GAUSSIAN_T_FALLS = {
+    norm: DECLARED(
+        Comparison(
+            f"gaussian-slope-T-{norm:g}",
+            SLOPE.format("Frobenius error of T"),
+            MEAN,
+            GAUSSIAN,
+            (Arm(f"means of norm {norm:g}"),),
+        )
+    )
+    for norm in NORMS
+}
 GAUSSIAN_LAST = {
     norm: DECLARED(
         Comparison(

@@ -65,6 +65,13 @@ DRIFT = Comparison(
     (Arm(f"eta = {FINE:g}"), Arm(f"eta = {COARSE:g}")),
     SEEDS,
 )
+DRIFT_CONTROL = Comparison(
+    "drift-fine-over-coarse-independent",
+    f"error of the drift by independent pairs, as many as at T = {DRIFT_SPAN:g}",
+    RATIO,
+    SPAN,
+    (Arm(f"eta = {FINE:g}"), Arm(f"eta = {COARSE:g}")),
+)
 
 # E4
 GAP_ETAS = (0.0625, 0.25, 1.0)
@@ -81,6 +88,36 @@ GAP_RATIO = {
         SPAN,
         (Arm(f"eta = {GAP_ETAS[-1]:g}"), Arm(f"eta = {GAP_ETAS[0]:g}")),
         SEEDS,
+    )
+    for span in GAP_SPANS
+}
+GAP_APART = {
+    span: Comparison(
+        f"gap-ratio-{span:g}-independent",
+        f"mean Phi of independent pairs, as many as at T = {span:g}, the first over the second",
+        OWN,
+        SPAN,
+        (Arm(f"eta = {GAP_ETAS[-1]:g}"), Arm(f"eta = {GAP_ETAS[0]:g}")),
+    )
+    for span in GAP_SPANS
+}
+GAP_WORTH = {
+    span: Comparison(
+        f"gap-worth-{span:g}",
+        f"mean Phi at T = {span:g}, eta = {GAP_ETAS[0]:g}, the first over the second",
+        OWN,
+        SPAN,
+        (Arm("pairs of a trajectory"), Arm("as many independent pairs")),
+    )
+    for span in GAP_SPANS
+}
+GAP_GAIN = {
+    span: Comparison(
+        f"gap-gain-{span:g}",
+        f"mean Phi at eta = {GAP_ETAS[-1]:g} over that at {GAP_ETAS[0]:g}, T = {span:g}, the first over the second",
+        OWN,
+        SPAN,
+        (Arm("pairs of a trajectory"), Arm("as many independent pairs")),
     )
     for span in GAP_SPANS
 }
@@ -167,8 +204,12 @@ ALL = [
     *ENDS.values(),
     *SLOPE_ERROR.values(),
     DRIFT,
+    DRIFT_CONTROL,
     *GAP_RATE.values(),
     *GAP_RATIO.values(),
+    *GAP_APART.values(),
+    *GAP_WORTH.values(),
+    *GAP_GAIN.values(),
     COMPLEXITY_RATE,
     *AGAINST_EULER.values(),
     *MORE_PAIRS.values(),

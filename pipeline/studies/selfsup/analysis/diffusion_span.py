@@ -21,14 +21,19 @@ from pipeline.studies.selfsup.diffusion_comparisons import (
     COARSE,
     COMPLEXITY_RATE,
     DRIFT,
+    DRIFT_CONTROL,
     DRIFT_SPAN,
     FINE,
+    GAP_APART,
     GAP_ETAS,
+    GAP_GAIN,
     GAP_RATE,
     GAP_RATIO,
+    GAP_WORTH,
 )
 from pipeline.studies.selfsup.measures.diffusion_fits import Task, fitted
 from pipeline.studies.selfsup.names import OU_PATHS
+from schemas.selfsup.diffusions import DRIFT_ERROR, GAP
 
 # The class of E4: the true weights times 1 + U[-SPREAD, SPREAD], and normal numbers on the linear terms.
 SPREAD, NOISE = 0.5, 0.3
@@ -36,7 +41,7 @@ LINEAR = slice(3, 6)
 
 
 def analyse(context: Inputs) -> dict[str, Any]:
-    """Return tables ``sde_fit``, ``sde_gap``, ``sde_complexity`` and ``comparisons``."""
+    """Return tables ``sde_fit``, ``sde_gap``, ``sde_complexity``, ``sde_independent`` and ``comparisons``."""
     entry = context.entry
     process, fine, paths = _paths(context)
     noise = Contrast(MARGINAL, 0.0, 1 / math.sqrt(process.rho))
@@ -45,6 +50,7 @@ def analyse(context: Inputs) -> dict[str, Any]:
     fits: list[dict[str, Any]] = []
     gaps: list[dict[str, Any]] = []
     signs: list[dict[str, Any]] = []
+    control: list[dict[str, Any]] = []
     for seed, path in enumerate(paths):
         for eta, task in tasks.items():
             made = _pairs(context, task, path, fine, seed)
@@ -52,14 +58,22 @@ def analyse(context: Inputs) -> dict[str, Any]:
                 for span in entry.spans:
                     m = _size(span, eta)
                     fits.append(task.row("ou-d1", fitted(made, m), m, seed) | {"T": span})
+            apart = _independent(context, task, len(made.y), seed)
+            if eta in entry.etas and seed < entry.seeds:
+                span = max(entry.spans)
+                drift = task.measure(fitted(apart, _size(span, eta))).drift_rmse
+                control.append(_row(task, span, seed) | {"quantity": DRIFT_ERROR, "value": drift})
             if eta in entry.gap_etas:
                 gaps += _gaps(entry, task, made, *classes[eta], seed)
+                for row in _gaps(entry, task, apart, *classes[eta], seed):
+                    control.append(_row(task, row["T"], seed) | {"quantity": GAP, "value": row["phi"]})
                 if seed < entry.sign_seeds:
                     signs += _complexities(context, task, made, classes[eta][0], seed)
     tables = {
         "sde_fit": pl.DataFrame(fits, infer_schema_length=None),
         "sde_gap": pl.DataFrame(gaps),
         "sde_complexity": pl.DataFrame(signs),
+        "sde_independent": pl.DataFrame(control),
     }
     return tables | {"comparisons": compared(context, *tables.values())}
 
@@ -95,6 +109,20 @@ def _pairs(context: Inputs, task: Task, path: Array, fine: float, seed: int) -> 
     """Return all pairs of a trajectory that is observed every eta."""
     rng = stream(context.seed, context.study, context.experiment, "pairs", f"{task.eta:g}", seed)
     return pairs(path[:: round(task.eta / fine)], task.contrast, rng)
+
+
+def _independent(context: Inputs, task: Task, m: int, seed: int) -> Pairs:
+    """Return as many pairs of the same law, each of a trajectory of its own: what dependence does is what differs."""
+    rng = stream(context.seed, context.study, context.experiment, "independent", f"{task.eta:g}", seed)
+    process = task.process
+    first, noise = rng.standard_normal((2, m, process.d))
+    first /= math.sqrt(process.rho)
+    follows = process.decay(task.eta) * first + math.sqrt(process.variance(task.eta)) * noise
+    return pairs(np.stack([first, follows], 1).reshape(2 * m, process.d), task.contrast, rng)
+
+
+def _row(task: Task, span: float, seed: int) -> dict[str, Any]:
+    return {"eta": task.eta, "T": float(span), "m": _size(span, task.eta), "seed": seed}
 
 
 def _classifiers(context: Inputs, task: Task) -> tuple[Array, Array]:
@@ -144,7 +172,9 @@ def _complexities(context: Inputs, task: Task, made: Pairs, weights: Array, seed
         }
 
 
-def compared(context: Inputs, fits: pl.DataFrame, gaps: pl.DataFrame, signs: pl.DataFrame) -> pl.DataFrame:
+def compared(
+    context: Inputs, fits: pl.DataFrame, gaps: pl.DataFrame, signs: pl.DataFrame, control: pl.DataFrame
+) -> pl.DataFrame:
     """Return table ``comparisons``."""
     found, confidence = Measurements(context), context.settings.confidence
     drift = [fits.filter(eta=eta, T=DRIFT_SPAN).sort("seed")["drift_rmse"] for eta in (FINE, COARSE)]
@@ -152,6 +182,12 @@ def compared(context: Inputs, fits: pl.DataFrame, gaps: pl.DataFrame, signs: pl.
         found.add(DRIFT, *drift)
     else:
         found.not_run(DRIFT)
+    own = control.filter(quantity=DRIFT_ERROR, T=DRIFT_SPAN)
+    apart = [own.filter(eta=eta).sort("seed")["value"] for eta in (FINE, COARSE)]
+    if all(len(sample) for sample in apart):
+        found.add(DRIFT_CONTROL, *apart)
+    else:
+        found.not_run(DRIFT_CONTROL)
     for eta, comparison in GAP_RATE.items():
         spans, phi = _by_seed(gaps.filter(eta=eta), "T", "phi")
         if len(spans) < 2:
@@ -167,12 +203,45 @@ def compared(context: Inputs, fits: pl.DataFrame, gaps: pl.DataFrame, signs: pl.
                 lambda one, other: one.mean() / other.mean(), *samples, confidence=confidence, paired=True, log=True
             )
             found.put(comparison, quotient)
+    _beside_independent(found, gaps, control.filter(quantity=GAP), confidence)
     sizes, complexity = _by_seed(signs.filter(eta=GAP_ETAS[-1]), "m", "complexity")
     if len(sizes) < 2:
         found.not_run(COMPLEXITY_RATE)
     else:
         found.put(COMPLEXITY_RATE, intervals.jackknife(_rate_of(sizes), complexity, confidence=confidence))
     return found.table()
+
+
+def _beside_independent(found: Measurements, gaps: pl.DataFrame, control: pl.DataFrame, confidence: float) -> None:
+    """Measure Phi of trajectories over that of as many independent pairs, and what more pairs of one span gain."""
+    for span in GAP_WORTH:
+        samples = [
+            rows.filter(eta=eta, T=span).sort("seed")[name].to_numpy()
+            for eta in (GAP_ETAS[0], GAP_ETAS[-1])
+            for rows, name in ((gaps, "phi"), (control, "value"))
+        ]
+        if not all(len(sample) for sample in samples):
+            for each in (GAP_APART, GAP_WORTH, GAP_GAIN):
+                found.not_run(each[span])
+            continue
+        apart = intervals.jackknife(
+            lambda one, other: one.mean() / other.mean(), samples[3], samples[1], confidence=confidence, log=True
+        )
+        found.put(GAP_APART[span], apart)
+        worth = intervals.jackknife(
+            lambda one, other: one.mean() / other.mean(), *samples[:2], confidence=confidence, log=True
+        )
+        found.put(GAP_WORTH[span], worth)
+        gain = intervals.jackknife(
+            lambda fine, apart_fine, coarse, apart_coarse: (
+                (coarse.mean() / fine.mean()) / (apart_coarse.mean() / apart_fine.mean())
+            ),
+            *samples,
+            confidence=confidence,
+            paired=True,
+            log=True,
+        )
+        found.put(GAP_GAIN[span], gain)
 
 
 def _by_seed(rows: pl.DataFrame, against: str, name: str) -> tuple[Array, Array]:

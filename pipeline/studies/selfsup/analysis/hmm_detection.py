@@ -65,7 +65,7 @@ def told(context: Inputs, name: str, model: tuple[Floats, Floats]) -> Iterator[d
                 "test": kind,
                 "chi2": chi_squared(other, law),
                 "needed": needed,
-                "law": needed * chi_squared(other, law) / (curvature * theta**2),
+                "law": test.near(settings.power, curvature * theta**2),
                 "samples": samples,
                 "draws": settings.draws,
                 "expected": test.power(samples),

@@ -15,7 +15,7 @@ from pipeline.kit.streams import stream
 from pipeline.languages import gaussian_hmm, hmm
 from pipeline.languages.hmm import Floats
 from pipeline.models.masked_prediction import gaussian
-from pipeline.studies.selfsup.comparisons import GAUSSIAN_FALLS, GAUSSIAN_LAST
+from pipeline.studies.selfsup.comparisons import GAUSSIAN_FALLS, GAUSSIAN_LAST, GAUSSIAN_T_FALLS
 from pipeline.studies.selfsup.measures import models, slopes
 from pipeline.studies.selfsup.names import LEARNT_MEANS, MEANS
 from schemas.selfsup.hmm import MIRROR, SOLUTION
@@ -40,8 +40,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         for quantity in ("err_M", "err_T"):
             line, each = slopes.fitted(rows, quantity, group=f"{norm:g}")
             lines.append(line)
-            if quantity == "err_M":
-                found.add(GAUSSIAN_FALLS[norm], each)
+            found.add((GAUSSIAN_FALLS if quantity == "err_M" else GAUSSIAN_T_FALLS)[norm], each)
         last = rows.filter(N=rows["N"].max())
         found.add(GAUSSIAN_LAST[norm], last["err_M"].to_numpy())
     return {

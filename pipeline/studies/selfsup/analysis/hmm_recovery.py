@@ -28,8 +28,10 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     for case in hmm.CASES:
         for method in (JENNRICH, ALS):
             rows = table.filter(source=SAMPLE, case=case, method=method)
-            line, each = slopes.fitted(rows, "err_O", case=case, group=method)
-            lines.append(line)
+            (line, each), (of_transitions, _) = (
+                slopes.fitted(rows, error, case=case, group=method) for error in ("err_O", "err_T")
+            )
+            lines += [line, of_transitions]
             found.add(FALLS[case, method], each)
         rows = table.filter(source=SAMPLE, case=case, method=ALS, N=table["N"].max())
         found.add(RECOVERED[case], rows["err_O"].to_numpy())

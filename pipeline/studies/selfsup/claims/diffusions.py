@@ -17,10 +17,13 @@ from pipeline.studies.selfsup.diffusion_comparisons import (
     CLOSE,
     COMPLEXITY_RATE,
     DRIFT,
+    DRIFT_CONTROL,
     ENDS,
     EQUALLY_CLOSE,
+    GAP_GAIN,
     GAP_RATE,
     GAP_RATIO,
+    GAP_WORTH,
     HARMLESS,
     LAW,
     LIMIT_OFFSET,
@@ -33,7 +36,7 @@ from pipeline.studies.selfsup.diffusion_comparisons import (
     SLOPE_ERROR,
 )
 from pipeline.studies.selfsup.names import SOURCE
-from schemas.claims import CORRECTED, OWN
+from schemas.claims import CORRECTED, OWN, STATED
 from schemas.selfsup.diffusions import CURVATURE, EQ_2_2, LEMMA_4, LEMMA_5, LOCAL, OVERALL, REMARK_1, SCALING, UNCAPPED
 
 STATEMENTS = {
@@ -41,25 +44,25 @@ STATEMENTS = {
     "11": "A contrast law that is shifted away from the kernel makes the same excess risk stand for a larger error of "
     "the kernel.",
     "12": "The slope of the conditional mean is recovered.",
-    "13": "At the same time span, more frequent observations do not give a better drift.",
-    "14": "The generalisation gap falls with the time span; more pairs of one span narrow it by less than independent "
-    "pairs would.",
+    "13": "At the same time span, more frequent observations do not give a better drift, dependent or not.",
+    "14": "The generalisation gap falls with the time span; pairs of a trajectory that is observed often narrow it by "
+    "less than as many independent pairs.",
     "15": "Lemmas 1 to 6 and Theorems 2 and 3 hold on random instances, in printed or corrected form.",
     "16": "The second factor of Theorem 3's proof and the height of the kernel grow as the interval falls, by the "
     "powers -d/2.",
-    "17": "For a non-linear diffusion a neural classifier finds a better kernel than Euler's.",
+    "17": "For a non-linear diffusion a neural classifier of 4,000 pairs or more finds a better kernel than Euler's.",
     "19": "It is the excess of the kernel over the noise that makes recovery hard, not the excess of the noise over "
-    "the kernel: a wide contrast law is harmless.",
+    "the kernel: a contrast law of three times the width is harmless.",
 }
 E2, THEOREM_1, THEOREM_2 = (SOURCE.format(what) for what in ("Eq. 2.12", "Theorem 1", "Theorem 2"))
 HALF = within(-0.5, 0.1)  # of a rate of -1/2
 RANGES = {"kl": (-1.5, -0.7), "exc": (-1.3, -0.8), "l1": (-0.65, -0.38)}
 INEQUALITIES = {
     CURVATURE: ("r'' is at least 2/(1 + c_q)^5", SOURCE.format("Eq. 2.26"), OWN),
-    LOCAL: ("Theorem 2", THEOREM_2, OWN),
+    LOCAL: ("Theorem 2", THEOREM_2, STATED),
     UNCAPPED: ("Theorem 2 without its cap on p/p*", THEOREM_2, OWN),
-    OVERALL: ("Eq. 2.32", SOURCE.format("Eq. 2.32"), OWN),
-    REMARK_1: ("Remark 1", SOURCE.format("Remark 1"), OWN),
+    OVERALL: ("Eq. 2.32", SOURCE.format("Eq. 2.32"), STATED),
+    REMARK_1: ("Remark 1", SOURCE.format("Remark 1"), STATED),
     LEMMA_4: ("Lemma 4, corrected", SOURCE.format("Lemma 4"), CORRECTED),
     LEMMA_5: ("Lemma 5, for the mean and for z = 0", SOURCE.format("Lemma 5"), CORRECTED),
     EQ_2_2: ("Eq. 2.2, corrected", SOURCE.format("Eq. 2.2"), CORRECTED),
@@ -110,15 +113,19 @@ def _recovery(context: Results) -> Iterator[Gate]:
 
 
 def _spans(context: Results) -> Iterator[Gate]:
-    yield evidence.gate(context, "13", "drift", DRIFT, above(0.9), THEOREM_1)
+    yield evidence.gate(context, "13", "drift", DRIFT, above(0.9), THEOREM_1, kind=OWN)
+    # The control: what holds of independent pairs as well says nothing of their dependence.
+    yield evidence.gate(context, "13", "drift, independent pairs", DRIFT_CONTROL, above(0.9), THEOREM_1, kind=OWN)
     for eta, comparison in GAP_RATE.items():
         yield evidence.gate(
             context, "14", f"rate in T, eta = {eta:g}", comparison, within(-0.5, 0.1), THEOREM_1, kind=OWN
         )
-    for span, comparison in GAP_RATIO.items():
-        yield evidence.gate(context, "14", f"T = {span:g}", comparison, below(3), THEOREM_1)
-    # With independent pairs it would be the root of 16; were the span all that counts, 1.
-    longest = max(GAP_RATIO)
+    for span, comparison in GAP_WORTH.items():
+        yield evidence.gate(context, "14", f"against independent pairs, T = {span:g}", comparison, above(1), THEOREM_1)
+    for span, comparison in GAP_GAIN.items():
+        name = f"gain of 16 times as many pairs, T = {span:g}"
+        yield evidence.gate(context, "14", name, comparison, below(1), THEOREM_1, kind=OWN)
+    longest = max(GAP_RATIO)  # were the span all that counts, it would be 1
     name = f"pairs count as well, T = {longest:g}"
     yield evidence.gate(context, "14", name, GAP_RATIO[longest], above(1), THEOREM_1, kind=OWN)
     yield evidence.gate(
@@ -160,7 +167,7 @@ def _inequalities(context: Results) -> Iterator[Gate]:
 def _network(context: Results) -> Iterator[Gate]:
     source = SOURCE.format("section 2.1")
     for m, comparison in AGAINST_EULER.items():
-        yield evidence.gate(context, "17", f"against Euler, m = {m}", comparison, below(1), source)
+        yield evidence.gate(context, "17", f"against Euler, m = {m}", comparison, below(1), source, kind=OWN)
     for (more, fewer), comparison in MORE_PAIRS.items():
         yield evidence.gate(context, "17", f"{more} against {fewer} pairs", comparison, below(1), source, kind=OWN)
     yield evidence.gate(context, "17", "the most pairs", CLOSE, below(0.002), source, kind=OWN, scale_needed="paper")
@@ -171,7 +178,7 @@ def _closeness(context: Results) -> Iterator[Gate]:
     gates = {
         "a wide law": (HARMLESS, below(2)),
         "shifted against wide, equally close from both sides": (EQUALLY_CLOSE, above(2)),
-        "the law of one-sided closeness": (LAW, within(0.55, 0.15)),
+        "the law of one-sided closeness": (LAW, above(0)),
         **{f"prediction against {rival}": (comparison, below(0)) for rival, comparison in PREDICTS.items()},
         "narrow laws, beside the line": (BENDS, below(0)),
         "limit law, slope": (LIMIT_SLOPE, within(1, 0.15)),

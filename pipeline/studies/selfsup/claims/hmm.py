@@ -20,6 +20,7 @@ from pipeline.studies.selfsup.comparisons import (
     FITTED_ERROR,
     GAUSSIAN_FALLS,
     GAUSSIAN_LAST,
+    GAUSSIAN_T_FALLS,
     LEARNED,
     LEVEL,
     METHODS,
@@ -43,10 +44,12 @@ STATEMENTS = {
     "task of two tokens none.",
     "5": "A predictor of two tokens from one gives O and T, by tensor decomposition.",
     "6": "From samples, the error of O and T recovered so falls as the square root of their number.",
-    "7": "Parameters fitted to a predictor of one token are not those of the model, fitted to one of two they are.",
+    "7": "Parameters fitted to a predictor of one token are not those of the model; fitted to one of two they are, "
+    "where the fit converges.",
     "8": "A predictor of one token identifies a conditionally Gaussian HMM.",
-    "9": "Fitted to samples by masked regression, a G-HMM comes closer as the square root of their number.",
-    "18": "How many triples tell exact twins apart follows from the angle between them, as its inverse square.",
+    "9": "Fitted to samples by masked regression, the means of a G-HMM come closer as the square root of their number.",
+    "18": "How many triples tell exact twins apart follows from the angle between them, at small angles as its inverse "
+    "square.",
     "20": "A predictor of two tokens from one identifies a G-HMM, whichever token is shown (Theorem 8).",
 }
 THEOREM_4, THEOREM_5, THEOREM_6, THEOREM_7, THEOREM_8 = (SOURCE.format(f"Theorem {n}") for n in range(4, 9))
@@ -258,20 +261,21 @@ def _recovery(context: Results) -> Iterator[Gate]:
         *reduced(exact, lacking, NO_MODEL),
     )
     bars = Condition("value", ">=", ROOT[0]), Condition("value", "<=", ROOT[1])
-    lines = context.table("hmm_slopes").filter(quantity="err_O")
+    lines = context.table("hmm_slopes")
     for case, shown in CASES.items():
         for method, name in METHODS.items():
             yield evidence.gate(context, "6", f"{shown}, {name}", FALLS[case, method], bars, DESIGNED, kind=OWN)
-        measure = "slope of log of the median Frobenius error of O against log N, Jennrich and ALS"
-        yield Gate(
-            "6",
-            f"{shown}, of medians",
-            measure,
-            DESIGNED,
-            bars,
-            *evidence.one_row(lines.drop("mean"), NO_MODEL, value="of_medians", case=case, group=ALS),
-            kind=OWN,
-        )
+        for letter, name in (("O", "of medians"), ("T", "of medians of T")):
+            own = lines.filter(quantity=f"err_{letter}").drop("mean")
+            yield Gate(
+                "6",
+                f"{shown}, {name}",
+                f"slope of log of the median Frobenius error of {letter} against log N, Jennrich and ALS",
+                DESIGNED,
+                bars,
+                *evidence.one_row(own, NO_MODEL, value="of_medians", case=case, group=ALS),
+                kind=OWN,
+            )
         yield evidence.gate(context, "6", f"{shown}, last", RECOVERED[case], below(0.005), DESIGNED, kind=OWN)
         source = SOURCE.format("Eq. 2.35")
         yield evidence.gate(context, "6", f"{shown}, a trained table", LEARNED[case], below(0.5), source, kind=OWN)
@@ -285,7 +289,9 @@ def _fits(context: Results) -> Iterator[Gate]:
         "triple2": (below(1e-6), THEOREM_7),
     }
     for task, (bar, source) in bars.items():
-        yield evidence.gate(context, "7", f"{TASKS[task]}: error", FITTED_ERROR[task], bar, source)
+        # Theorem 6 says that parameters are not determined; how far off is enough is ours.
+        kind = OWN if task == "allpair" else STATED
+        yield evidence.gate(context, "7", f"{TASKS[task]}: error", FITTED_ERROR[task], bar, source, kind=kind)
         yield evidence.gate(context, "7", f"{TASKS[task]}: converged", CONVERGED[task], above(0.5), DESIGNED, kind=OWN)
 
 
@@ -306,6 +312,7 @@ def _gaussian(context: Results) -> Iterator[Gate]:
     for norm in NORMS:
         name = f"means of norm {norm:g}"
         yield evidence.gate(context, "9", f"{name}: slope", GAUSSIAN_FALLS[norm], bars, DESIGNED, kind=OWN)
+        yield evidence.gate(context, "9", f"{name}: slope of T", GAUSSIAN_T_FALLS[norm], bars, DESIGNED, kind=OWN)
     yield evidence.gate(context, "9", "means of norm 3: last", GAUSSIAN_LAST[3.0], below(0.05), DESIGNED, kind=OWN)
 
 
@@ -319,7 +326,7 @@ def _detection(context: Results) -> Iterator[Gate]:
             ("pairs tell nothing", PAIRS_TOLD[test], within(0.05, 0.02)),
         ):
             yield evidence.gate(context, "18", f"{test}: {name}", comparison, bars, DESIGNED, kind=OWN)
-    # The divergence is I theta^2 with a next term in theta^3: the quotient tends to 1 along a line.
+    # Divergences are I theta^2 with a next term in theta^3: the quotient tends to 1 along a line.
     first = table.with_columns(off=pl.col("needed") / pl.col("law") - 1).sort("theta")
     ends = first.group_by("instance_id", "test", maintain_order=True).agg(
         *(pl.col(name).get(place).alias(f"{name}{place}") for name in ("off", "theta") for place in (0, 1))
@@ -327,8 +334,8 @@ def _detection(context: Results) -> Iterator[Gate]:
     rise = (pl.col("off1") - pl.col("off0")) / (pl.col("theta1") - pl.col("theta0"))
     at_zero = (pl.col("off0") - rise * pl.col("theta0")).abs()
     measure = (
-        "triples that are needed over those by the Fisher information at angle 0, less 1, by a line through the two "
-        "smallest angles to angle 0: furthest from 0"
+        "triples that give the power by the laws of model and twin over those by the Fisher information at angle 0, "
+        "less 1, by a line through the two smallest angles to angle 0: furthest from 0"
     )
     found = reduced(ends, column_max(at_zero), NO_MODEL)
     yield Gate("18", "the law", measure, DESIGNED, below(0.01), *found, kind=OWN)

@@ -44,7 +44,9 @@ def detection(context: Results) -> Figure:
             *plots.points(data, x, y, BY_TEST.along(), tips=["instance_id", "power", "expected"], size=22, opacity=0.9),
         ],
         data.drop("line"),
-        "Half the angle between twins takes four times the triples" if near else "Triples that tell twins apart",
+        "At small angles half the angle between twins takes four times the triples"
+        if near
+        else "Triples that tell twins apart",
         f"A line is one of {plots.count([data['instance_id'].n_unique()], 'model')} (d = 6, k = 3); dashed: by the "
         f"Fisher information at 0; {said}",
         f"A test without a second model takes {ratio:.1f} times as many triples, on average",

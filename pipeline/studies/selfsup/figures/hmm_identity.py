@@ -135,8 +135,9 @@ def paths(context: Results) -> Figure:
     return plots.figure(
         plots.grid(panels, spacing=30),
         data,
-        f"Turning a model moves the posterior of every symbol on a circle; it stays valid up to {' and '.join(widths)}",
-        "Corners: hidden states; dot: the model; bold: its twins without a negative entry, counted from the model on; "
+        "Turning a model moves the posterior of every symbol on a circle; it stays valid to "
+        f"{' and '.join(widths)} at least",
+        "Corners: hidden states; dot: the model; bold: its twins without a negative entry, up to 60° from it; "
         "dashed: the whole turn, which relabels states at 120° and 240°",
         told=f"Posteriors of symbols of {len(panels)} models in the triangle of three hidden states, and their paths.",
     )
@@ -179,7 +180,7 @@ def turns(context: Results) -> Figure:
         if apart < 1e-7 < least
         else "Predictors and parameters along the turn",
         f"A line is one of {plots.count([data['instance_id'].n_unique()], 'model')}, one of them the published; dots: "
-        "the widest turn without a negative entry",
+        "the widest turn without a negative entry, or 60°",
         told=f"Differences of predictors and of parameters against the angle: of one token at most {apart:.1g}, of two "
         f"at least {least:.1g} within the widest turn.",
     )

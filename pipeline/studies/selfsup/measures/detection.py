@@ -38,6 +38,9 @@ class Test(Protocol):
     def needed(self, power: float) -> float:
         """Return how many triples give this power."""
 
+    def near(self, power: float, divergence: float) -> float:
+        """Return how many triples would if the laws were close, with this chi-squared divergence: I theta^2."""
+
     def power(self, n: float) -> float:
         """Return the power with ``n`` triples."""
 
@@ -63,6 +66,10 @@ class Ratio:
         reach = stats.norm.ppf(1 - self._alpha) * self._spreads[0] + stats.norm.ppf(power) * self._spreads[1]
         return float((reach / apart) ** 2)
 
+    def near(self, power: float, divergence: float) -> float:
+        """Return (z_alpha + z_power)^2 / divergence: close laws have scores of one variance, the divergence."""
+        return float((stats.norm.ppf(1 - self._alpha) + stats.norm.ppf(power)) ** 2 / divergence)
+
     def power(self, n: float) -> float:
         """Return the power with ``n`` triples."""
         bar = self._bar(n)
@@ -87,6 +94,10 @@ class Pearson:
 
     def needed(self, power: float) -> float:
         """Return how many triples give this power."""
+        return self.near(power, self._apart)
+
+    def near(self, power: float, divergence: float) -> float:
+        """Return how many triples give this power at a chi-squared divergence, which is all that counts."""
         bar = stats.chi2.ppf(1 - self._alpha, self._freedom)
 
         def short(shift: float) -> float:
@@ -95,7 +106,7 @@ class Pearson:
         top = 1.0
         while short(top) < 0:
             top *= 2
-        return float(optimize.brentq(short, 1e-9, top, xtol=1e-10) / self._apart)
+        return float(optimize.brentq(short, 1e-9, top, xtol=1e-10) / divergence)
 
     def power(self, n: float) -> float:
         """Return the power with ``n`` triples; that of equal laws is the level."""

@@ -88,12 +88,10 @@ class Reference:
     def closeness(self, level: float, one_sided: bool = False) -> float:
         """Return the effective closeness constant: exp of a quantile of |log p*/q| under the law of pairs.
 
-        One-sided it is of log p*/q under E_{pi, p*}: how much the kernel exceeds the noise where the kernel is.
+        One-sided it is of log p*/q under the same law: how much the kernel exceeds the noise.
         """
         ratio = self.log_p - self.log_q
-        if not one_sided:
-            return float(np.exp(weighted_quantile(np.abs(ratio), self.mixture, level)))
-        return float(np.exp(weighted_quantile(ratio, self.joint, level)))
+        return float(np.exp(weighted_quantile(ratio if one_sided else np.abs(ratio), self.mixture, level)))
 
     def measure(self, g: Array) -> Recovered:
         """Return what is measured of the classifier sigmoid(g), g (Z, Y)."""
