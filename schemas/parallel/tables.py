@@ -110,7 +110,7 @@ class Asymptotics(Result):
     """What pseudolikelihood with a scheme of masks can estimate, and how fast the matching block dynamics mix."""
 
     dist_id: pl.String = pa.Field(
-        description="law: flat or modes, pairs-J of two pairs, random-sigma-draw of random models"
+        description="law: flat or modes, clique-J, pairs-J of two pairs, random-sigma-draw of random models"
     )
     scheme_id: pl.String = pa.Field(
         description="set of masks: k and a number for all masks of that size, or a name of EXP-6"
@@ -121,6 +121,10 @@ class Asymptotics(Result):
     d: pl.Int32 = pa.Field(ge=1, description="parameters that are fitted")
     k: pl.Int32 = pa.Field(ge=1, nullable=True, description="masked positions; null where masks differ in size")
     tr_gamma: pl.Float64 = pa.Field(gt=0, description="trace of the asymptotic covariance")
+    tr_couplings: pl.Float64 = pa.Field(gt=0, description="the part of tr_gamma that is of the couplings")
+    tr_fields: pl.Float64 = pa.Field(
+        gt=0, nullable=True, description="the part of tr_gamma that is of the fields; null where they are not fitted"
+    )
     tr_fisher_inv: pl.Float64 = pa.Field(
         gt=0, description="trace of the inverse Fisher information: that of maximum likelihood"
     )

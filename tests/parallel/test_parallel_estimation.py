@@ -12,6 +12,7 @@ from pipeline.kit.streams import stream
 from pipeline.languages import ising
 from pipeline.studies.parallel.exact import chains, estimation, fits
 from pipeline.studies.parallel.exact import schemes as designs
+from pipeline.studies.parallel.exact.asymptotics import asymptotics
 from schemas.parallel.tables import SCHEMES
 
 SEED = 20251127
@@ -123,6 +124,26 @@ def test_gaps_and_averaged_masks_are_those_of_the_chapter(J: float) -> None:
     assert np.allclose([chains.gap(chains.block_dynamics(p, s), p) for s in schemes], GAPS[J], atol=1e-5)
     averaged = [np.trace(estimation.averaged_covariance(p, phi, s)) for s in schemes]
     assert np.allclose(averaged, AVERAGED[J], atol=1e-3)
+
+
+def test_the_trace_has_two_parts_and_averaged_masks_a_worst_direction() -> None:
+    """Without fields in the law, couplings and fields are estimated apart (chapter, EXP-1/2: 19.3806 where couplings
+    alone are fitted); averaged over all masks of one position the worst direction is bad where spins are coupled."""
+    whole, phi = estimation.uniform(4, 4), ising.statistics(4)
+    worst = {}
+    for J in (0.3, 1.0):
+        p, single = ising.law(ising.clique(4, 4, J), 4), estimation.uniform(4, 1)
+        fisher = estimation.information(p, phi, whole)
+        one = asymptotics(p, np.linalg.inv(estimation.information(p, phi, single)), fisher, single)
+        assert one["tr_couplings"] + one["tr_fields"] == pytest.approx(one["tr_gamma"])
+        if J == 0.3:
+            assert one["tr_couplings"] == pytest.approx(19.3806, abs=1e-4)
+        only = phi[:, :6]
+        gamma = np.linalg.inv(estimation.information(p, only, single))
+        alone = asymptotics(p, gamma, estimation.information(p, only, whole), single)
+        assert alone["tr_fields"] is None and alone["tr_couplings"] == alone["tr_gamma"]
+        worst[J] = estimation.worst_ratio(estimation.averaged_covariance(p, phi, single), fisher)
+    assert worst[0.3] < 1.05 and worst[1.0] > 50
 
 
 def test_without_coupling_the_covariance_is_in_closed_form() -> None:

@@ -71,6 +71,22 @@ TEN = {
     for k, more in STEPS
     for which in (TOGETHER, APART)
 }
+# Whether sharing samples is what tells the last two: by group, of ten samples each
+SURER = {
+    target: DECLARED(
+        Comparison(
+            f"ten-{target}-surer",
+            f"share of right rankings of k = {STEPS[-1][0]} and {STEPS[-1][1]} by ten samples, largest n, {name}",
+            MEAN_DIFFERENCE,
+            MASKING,
+            (Arm(TOGETHER), Arm(APART)),
+            in_common=SEEDS,
+            unit=GROUP,
+            span=(-1.0, 1.0),
+        )
+    )
+    for target, name in NAMES.items()
+}
 ARRIVES = {
     J: DECLARED(
         Comparison(
@@ -106,6 +122,7 @@ REPETITION = "repetition"
 TRAINED = tuple(MASKED.values())
 EQUAL_STATES, EQUAL_PREDICTIONS = "equal states", "equal predictions"
 ALL_LAWS, COUPLED_PAIRS = "all laws", "two coupled pairs"
+STRONG_PAIR = 1.0  # coupling within pairs that divides the weak from the strong
 
 
 def _worse(key: str, first: str, second: str, laws: str, budget: str) -> Comparison:
@@ -128,6 +145,11 @@ SAME_SIZE = {
     (MISALIGNED, ALIGNED): _worse("misaligned-aligned", MISALIGNED, ALIGNED, COUPLED_PAIRS, EQUAL_STATES),
     (MISALIGNED, PAIRS): _worse("misaligned-pairs", MISALIGNED, PAIRS, COUPLED_PAIRS, EQUAL_STATES),
     (PAIRS, ALIGNED): _worse("pairs-aligned", PAIRS, ALIGNED, COUPLED_PAIRS, EQUAL_STATES),
+}
+WEAK, COUPLED = "J_in < 1", "J_in >= 1"
+BY_COUPLING = {
+    which: _worse(f"misaligned-aligned-{key}", MISALIGNED, ALIGNED, f"{COUPLED_PAIRS}, {which}", EQUAL_STATES)
+    for which, key in ((WEAK, "weak"), (COUPLED, "strong"))
 }
 MORE = {
     (SINGLES, PAIRS): _worse("singles-pairs", SINGLES, PAIRS, ALL_LAWS, EQUAL_STATES),
@@ -182,30 +204,37 @@ AHEAD = {
     )
 }
 # Asymptotics speak of samples in which whatever masks can leave is seen. As is usual for counts, that is asked for by
-# an expected count.
+# an expected count. Where all positions are masked there is one context and nothing to mix: those cells are left out.
 SEEN_OFTEN = 5.0
 SHOWN = "all laws", "where each context is expected five times and more"
 WHOLE, SEEN = SHOWN
-EXPECTED, SLOWEST = (
-    {
-        cells: DECLARED(
-            Comparison(
-                f"learning-{key}-{'all' if cells == WHOLE else 'seen'}",
-                f"{measure}, mean over laws and sets of masks, {cells}",
-                MEAN,
-                LEARNING,
-                (Arm("", *TRAINED),),
-                unit=REPETITION,
-                learned=False,
-            )
+_RATIO = "2 n times the divergence over the sum over all modes"
+
+
+def _expected(key: str, measure: str, cells: str) -> Comparison:
+    return DECLARED(
+        Comparison(
+            f"learning-{key}",
+            f"{measure}, mean over laws and sets of masks that leave a context, {cells}, {EQUAL_STATES}",
+            MEAN,
+            LEARNING,
+            (Arm("", *TRAINED),),
+            unit=REPETITION,
+            learned=False,
         )
-        for cells in SHOWN
-    }
+    )
+
+
+EXPECTED, SLOWEST = (
+    {cells: _expected(f"{key}-{'all' if cells == WHOLE else 'seen'}", measure, cells) for cells in SHOWN}
     for key, measure in (
-        ("expected", "2 n times the divergence over the sum over all modes"),
+        ("expected", _RATIO),
         ("slowest", "n times the squared error along the slowest mode over the Poincaré constant"),
     )
 )
+# A mean may hide cells that cancel: the same for the cells that mix faster than the median one, and for the others
+FASTER, SLOWER = "faster half by C", "slower half by C"
+HALVES = {half: _expected(f"expected-{half.split()[0]}", _RATIO, f"{SEEN}, {half}") for half in (FASTER, SLOWER)}
 UNTRAINED = DECLARED(
     Comparison(
         "learning-untrained",

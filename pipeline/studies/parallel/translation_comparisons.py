@@ -31,6 +31,7 @@ Seen = partial(comparisons.Comparison, experiment=ATTENTION, learned=False)
 
 HUNDRED = (0.0, 100.0)
 VALID, STUTTER, BLEU = "share of valid translations, per cent", "stutter, per 100 tokens", "BLEU"
+LENGTH = "share of translations of the right length, per cent"
 PASSES = (1, 4)  # T of most comparisons
 LEAST_DIAL = 0.25  # alpha from which stutter is compared
 
@@ -90,6 +91,17 @@ CALMED = Of(
     arms=(Arm("T = 4", PADIR[DIAL]), Arm("T = 1", PADIR[DIAL])),
     in_common=SEEDS,
 )
+# What the text does against stutter: remasking between passes, and taking out repeated tokens at the end
+WITHOUT_STUTTER = {
+    measure: Of(
+        f"cleaned-{key}",
+        f"{measure}, T = 4, alpha = {DIAL:g}",
+        MEAN_DIFFERENCE,
+        arms=(Arm("remasked, without repeated tokens", PADIR[DIAL]), Arm("as decoded", PADIR[DIAL])),
+        in_common=SEEDS,
+    )
+    for measure, key in ((VALID, "valid"), (LENGTH, "length"), (BLEU, "bleu"))
+}
 STUTTERS = {
     (a, T): Of(
         f"stutter-gap-{_at(a)}-T{T}",
@@ -138,7 +150,7 @@ MASKED = {
         arms=(Arm("u = 0.15", PADIR[DIAL]), Arm("u = 0.6", KEPT[0.6])),
         in_common=SEEDS,
     )
-    for measure, key in ((VALID, "valid"), (BLEU, "bleu"))
+    for measure, key in ((VALID, "valid"), (BLEU, "bleu"), (STUTTER, "stutter"))
     for T in PASSES
 }
 POSITIONAL = Of(
@@ -179,7 +191,7 @@ EFFECTS = {
     SELF: "Cohen's d of mean self-attention, stutter against other neighbours",
     CROSS: "Cohen's d of the mean distance of cross-attention, stutter against other neighbours",
 }
-DIALS = tuple(a for a in ALPHAS if a > 0)  # without dependence there is hardly any stutter
+DIALS = tuple(a for a in ALPHAS if a > 0)  # where each source has one translation there is hardly any stutter
 D = {
     (metric, a): Seen(f"d-{metric}-{_at(a)}", f"{words}, T = 1, alpha = {a:g}", MEAN, arms=(Arm("", PADIR[a]),))
     for metric, words in EFFECTS.items()
@@ -217,7 +229,16 @@ EXCEPTION = Seen(
 
 ALL = (
     *(*WORD_VALID.values(), *WORD_STUTTER.values(), *PARALLEL_VALID.values(), *GAP.values(), *RISE.values()),
-    *(*REFINED.values(), CALMED, *STUTTERS.values(), *TWICE.values(), *FULL_STUTTER.values(), DISTILLED, TAUGHT_BY),
+    *(
+        *REFINED.values(),
+        CALMED,
+        *WITHOUT_STUTTER.values(),
+        *STUTTERS.values(),
+        *TWICE.values(),
+        *FULL_STUTTER.values(),
+        DISTILLED,
+        TAUGHT_BY,
+    ),
     *(*MASKED.values(), POSITIONAL, *STAGES.values(), *WORD_PASSES.values(), *FEWER_PASSES.values()),
     *(*D.values(), *OVERLAP.values(), *WITHIN_WORD.values(), SINGLE_WORDS, EXCEPTION),
 )

@@ -16,7 +16,7 @@ from pipeline.studies.parallel import constructions
 from pipeline.studies.parallel.exact import chains, estimation, finite, laws
 from pipeline.studies.parallel.exact import schemes as designs
 from pipeline.studies.parallel.exact.asymptotics import asymptotics
-from schemas.parallel.tables import DETERMINISTIC, FULL, INDEPENDENT, MARGINALS, PRODUCT_KERNEL
+from schemas.parallel.tables import ALLMASK, DETERMINISTIC, FULL, INDEPENDENT, MARGINALS, PRODUCT_KERNEL
 
 COMPARED = 4  # passes: the fewest of the published tables
 
@@ -30,7 +30,7 @@ def analyse(context: Inputs) -> dict[str, Any]:
         "par_state_prob": [row for name, theta, N, *_ in listed for row in laws.state_rows(name, theta, N)],
         "par_mask_scheme": list(_masks(context)),
         "par_kernel": list(_kernels(context)),
-        "par_asymp": [*_designs(context), *_random(context)],
+        "par_asymp": [*_designs(context), *_averaged(context), *_random(context)],
         "par_tc": list(_correlations(context)),
         "par_decoding": list(_decoded(context)),
         "par_finite_sample": list(_finite(context)),
@@ -87,6 +87,20 @@ def _designs(context: Inputs) -> Iterator[dict[str, Any]]:
             size = len(ising.positions(4, scheme.masks[0]))
             about = {"dist_id": f"pairs-{inside:g}", "scheme_id": name, "variant": FULL, "N": 4, "J": inside, "k": size}
             yield about | asymptotics(p, gamma, fisher, scheme)
+
+
+def _averaged(context: Inputs) -> Iterator[dict[str, Any]]:
+    """Yield asymptotics of cliques where each sample is averaged over all masks of k."""
+    N = designs.N
+    phi, whole = ising.statistics(N), estimation.uniform(N, N)
+    for J in context.entry.couplings:
+        p = ising.law(ising.clique(N, N, J), N)
+        fisher = estimation.information(p, phi, whole)
+        for k in range(1, N + 1):
+            scheme = estimation.uniform(N, k)
+            gamma = estimation.averaged_covariance(p, phi, scheme)
+            about = {"dist_id": f"clique-{J:g}", "scheme_id": f"k{k}", "variant": ALLMASK, "N": N, "J": J, "k": k}
+            yield about | asymptotics(p, gamma, fisher, scheme, bounded=False)
 
 
 def _random(context: Inputs) -> Iterator[dict[str, Any]]:

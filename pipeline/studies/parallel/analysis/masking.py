@@ -12,7 +12,7 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages import ising
 from pipeline.languages.ising import Floats
-from pipeline.studies.parallel.comparisons import APART, LEAST, ORDER, PUBLISHED, STEPS, TEN, TOGETHER
+from pipeline.studies.parallel.comparisons import APART, LEAST, ORDER, PUBLISHED, STEPS, SURER, TEN, TOGETHER
 from pipeline.studies.parallel.datasets import samples
 from pipeline.studies.parallel.exact import estimation, fits, laws
 from pipeline.studies.parallel.exact.asymptotics import asymptotics
@@ -135,8 +135,10 @@ def _compare(found: Measurements, target: str, errors: dict[int, dict[int, Float
     for k, more in STEPS:
         found.add(ORDER[target, k], scaled[k], scaled[more])
         first, second = (last[each].reshape(-1, 10).mean(1) for each in (k, more))
+        other = np.roll(second, 1)
         found.add(TEN[target, k, TOGETHER], first - second)
-        found.add(TEN[target, k, APART], first - np.roll(second, 1))
+        found.add(TEN[target, k, APART], first - other)
+    found.add(SURER[target], first > second, first > other)  # of the last step
 
 
 def _trained(context: Inputs, target: str, frame: pl.DataFrame, shown: Rows) -> dict[int, Floats]:

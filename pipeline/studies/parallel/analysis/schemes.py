@@ -25,6 +25,7 @@ from pipeline.studies.parallel.names import MASKED, SCHEME_DRAWS
 from pipeline.studies.parallel.scheme_runs import Sample, contexts, samples
 from pipeline.training.jobs import snapshot_name
 from schemas.parallel.datasets import RANDOM, TWO_PAIRS
+from schemas.parallel.tables import ALIGNED, MISALIGNED
 
 COLUMN = {CONSTANT: "C", OVER_MODES: "modes", TRACE: "tr_gamma", ALONE: "alone"}
 
@@ -158,15 +159,26 @@ def _compare(found: Measurements, models: pl.DataFrame) -> None:
         found.add(comparison, list(_follows(of_sets[sets], COLUMN[predictor])))
     for (*arms, sets), comparison in comparisons.AHEAD.items():
         found.add(comparison, *(list(_follows(of_sets[sets], COLUMN[predictor])) for predictor in arms))
-    for cells in comparisons.SHOWN:
-        rows = models if cells == comparisons.WHOLE else models.filter(pl.col("rarest") >= comparisons.SEEN_OFTEN)
-        whole = rows.group_by("repetition").agg(
-            expected=(2 * pl.col("n") * pl.col("kl") / pl.col("modes")).mean(),
-            slowest=(pl.col("slow") / pl.col("C")).mean(),
-        )
-        whole = whole.sort("repetition")
+    for which, comparison in comparisons.BY_COUPLING.items():
+        strong = pl.col("strength") >= comparisons.STRONG_PAIR
+        chosen = pairs.filter(strong if which == comparisons.COUPLED else ~strong)
+        if chosen.is_empty():
+            found.not_run(comparison)
+        else:
+            found.add(comparison, mean(chosen, scheme=MISALIGNED), mean(chosen, scheme=ALIGNED))
+    mixing = same.filter(pl.col("k") < schemes.N).with_columns(
+        expected=2 * pl.col("n") * pl.col("kl") / pl.col("modes"), slowest=pl.col("slow") / pl.col("C")
+    )
+    seen = mixing.filter(pl.col("rarest") >= comparisons.SEEN_OFTEN)
+    for cells, rows in zip(comparisons.SHOWN, (mixing, seen), strict=True):
+        whole = rows.group_by("repetition").agg(pl.col("expected", "slowest").mean()).sort("repetition")
         found.add(comparisons.EXPECTED[cells], whole["expected"].to_numpy())
         found.add(comparisons.SLOWEST[cells], whole["slowest"].to_numpy())
+    middle = seen.select("law", "scheme", "C").unique()["C"].median()
+    for half, comparison in comparisons.HALVES.items():
+        rows = seen.filter(pl.col("C") <= middle if half == comparisons.FASTER else pl.col("C") > middle)
+        whole = rows.group_by("repetition").agg(pl.col("expected").mean()).sort("repetition")
+        found.add(comparison, whole["expected"].to_numpy())
     found.add(comparisons.UNTRAINED, (models["kl_untrained"] / models["kl"]).to_numpy())
 
 

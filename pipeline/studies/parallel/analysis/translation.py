@@ -21,11 +21,12 @@ from pipeline.studies.parallel import translation_comparisons as compared
 from pipeline.studies.parallel.measures import published, readout
 from pipeline.studies.parallel.measures.readout import Sources
 from pipeline.studies.parallel.names import ALPHAS, AR, CORPORA, DIAL, PADIR, TAUGHT
-from pipeline.studies.parallel.translation_comparisons import BLEU, PASSES, STUTTER, VALID
+from pipeline.studies.parallel.translation_comparisons import BLEU, LENGTH, PASSES, STUTTER, VALID
 from schemas.parallel.datasets import TEST
 from schemas.parallel.translation import CLEANED, HYP_RULE, MODELS, NO_TEACHER, ORACLE, PARALLEL, RAW, WORD
 
 BEAMED = (PADIR[0.0], PADIR[DIAL])  # runs whose lengths are searched as well
+SHARES = ("valid_rate", "len_acc")
 REFINED = 4  # T at which stutter is remasked, and lengths are searched
 
 
@@ -150,10 +151,10 @@ class _Run:
             }
 
 
-def _values(table: pl.DataFrame, run: str, column: str, T: int) -> np.ndarray:
+def _values(table: pl.DataFrame, run: str, column: str, T: int, post: str = RAW) -> np.ndarray:
     """Return what was measured of the models of a run, in their order; shares in per cent."""
-    rows = table.filter(run=run, T=T, B_l=1, post=RAW).sort("replica")
-    return rows[column].to_numpy() * (100 if column == "valid_rate" else 1)
+    rows = table.filter(run=run, T=T, B_l=1, post=post).sort("replica")
+    return rows[column].to_numpy() * (100 if column in SHARES else 1)
 
 
 def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
@@ -189,12 +190,15 @@ def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
             measured.not_run(comparison)
     for (few, many), comparison in compared.REFINED.items():
         add(comparison, (PADIR[DIAL], valid, many), (PADIR[DIAL], valid, few))
+    if PADIR[DIAL] in trained:
+        for measure, comparison in compared.WITHOUT_STUTTER.items():
+            column = "len_acc" if measure == LENGTH else columns[measure]
+            measured.add(comparison, *(_values(table, PADIR[DIAL], column, REFINED, post) for post in (CLEANED, RAW)))
     add(compared.CALMED, (PADIR[DIAL], stutter, REFINED), (PADIR[DIAL], stutter, 1))
     for T in PASSES:
         add(compared.FULL_STUTTER[T], (PADIR[1.0], stutter, T))
         add(compared.STAGES[T], (PADIR[DIAL], valid, T), (compared.ONE_STAGE, valid, T))
-        for measure in (VALID, BLEU):
-            column = columns[measure]
+        for measure, column in columns.items():
             add(compared.MASKED[measure, T], (PADIR[DIAL], column, T), (compared.KEPT[0.6], column, T))
     add(compared.DISTILLED, (PADIR[0.0], valid, 1), (PADIR[1.0], valid, 1))
     add(compared.TAUGHT_BY, (TAUGHT, valid, 1), (PADIR[1.0], valid, 1))

@@ -12,10 +12,12 @@ from pipeline.studies.parallel.comparisons import (
     AHEAD,
     ALONE,
     AS_MANY,
+    BY_COUPLING,
     CONSTANT,
     EVERY,
     EXPECTED,
     FOLLOWS,
+    HALVES,
     MORE,
     ONLY_PAIRS,
     OVER_MODES,
@@ -41,6 +43,7 @@ def gates(context: Results) -> Iterator[Gate]:
     source = SOURCE.format("section 4.1.2, asked of a Transformer")
     asked = {
         "misaligned pairs against aligned pairs": SAME_SIZE[MISALIGNED, ALIGNED],
+        **{f"misaligned pairs against aligned pairs, {which}": each for which, each in BY_COUPLING.items()},
         "misaligned pairs against all pairs": SAME_SIZE[MISALIGNED, PAIRS],
         "singles against all pairs": MORE[SINGLES, PAIRS],
         "all pairs against all": MORE[PAIRS, ALL],
@@ -68,6 +71,8 @@ def gates(context: Results) -> Iterator[Gate]:
     for cells in SHOWN:
         for name, comparison, off in (("the sum", EXPECTED[cells], 0.2), ("the slowest mode", SLOWEST[cells], 0.3)):
             yield evidence.gate(context, CLAIM, f"{name}, {cells}", comparison, within(1.0, off), sums, kind=OWN)
+    for half, comparison in HALVES.items():
+        yield evidence.gate(context, CLAIM, f"the sum, {half}", comparison, within(1.0, 0.2), sums, kind=OWN)
     name = "the sum beyond the constant"
     yield evidence.gate(context, CLAIM, name, AHEAD[OVER_MODES, CONSTANT, EVERY], POSITIVE, sums, kind=OWN)
     yield evidence.gate(context, CLAIM, "training helps", UNTRAINED, above(0.5), source, kind=OWN)

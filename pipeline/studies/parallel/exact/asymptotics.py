@@ -19,9 +19,13 @@ def asymptotics(
     """
     gap = chains.gap(chains.block_dynamics(p, scheme), p)
     worst = estimation.worst_ratio(gamma, fisher)
+    spins = len(p).bit_length() - 1
+    variances, couplings = np.diag(gamma), spins * (spins - 1) // 2
     return {
         "d": len(gamma),
         "tr_gamma": float(np.trace(gamma)),
+        "tr_couplings": float(variances[:couplings].sum()),
+        "tr_fields": float(variances[couplings:].sum()) if len(gamma) > couplings else None,
         "tr_fisher_inv": float(np.trace(np.linalg.inv(fisher))),
         "gap": gap,
         "C": 1 / gap,

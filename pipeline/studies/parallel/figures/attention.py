@@ -83,13 +83,16 @@ def violins(context: Results) -> Figure:
         metric: [_mean(summary.filter(run=run, metric=metric)["cohen_d_vs_other"]) for _, run in runs]
         for metric in METRICS
     }
-    listed = {str(metric): ", ".join(map(number, values)) for metric, values in effects.items()}
+    listed = {
+        metric: ", ".join(f"{number(value)} at {alpha:g}" for (alpha, _), value in zip(runs, values, strict=True))
+        for metric, values in effects.items()
+    }
     once = data.unique(["panel", "metric", "cls"], keep="first", maintain_order=True)
     return plots.figure(
         plots.grid(panels, data["panel"].n_unique(), spacing=40),
         data,
-        f"Stutter against other neighbours: d of self-attention {listed[SELF]}, of cross-attention {listed[CROSS]}",
-        f"In order of alpha, means of {plots.count([summary.filter(metric=SELF)['replica'].n_unique()], 'model')}. "
+        f"Stutter against others, by alpha: d of self-attention {listed[SELF]}; of cross-attention {listed[CROSS]}",
+        f"Cohen’s d, means of {plots.count([summary.filter(metric=SELF)['replica'].n_unique()], 'model')}. "
         "Densities of the first model, one pass, last layer; ticks: medians. Self-attention over heads and both ways, "
         "total variation over heads",
         told=f"Medians: {plots.tell(once, '{panel}, {metric}, {cls}: {median:.3f} of {n} pairs')}.",

@@ -9,7 +9,7 @@ from pipeline.kit.charts import Figure, number
 from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
 from pipeline.studies.parallel.figures.common import shades
-from schemas.parallel.tables import ALIGNED, PAIRS, SCHEMES
+from schemas.parallel.tables import ALIGNED, FULL, PAIRS, SCHEMES
 
 RANDOM = "random models, k-masks"
 
@@ -17,7 +17,7 @@ RANDOM = "random models, k-masks"
 @plots.drawn("The Poincaré constant and the error")
 def bound(context: Results) -> Figure:
     """The Poincare constant against the worst direction, and against the trace."""
-    rows = plots.some(context.table("par_asymp"))
+    rows = plots.some(context.table("par_asymp").filter(variant=FULL))
     own = pl.col("dist_id").str.starts_with("pairs-")
     data = rows.select(
         "dist_id",
@@ -89,7 +89,7 @@ def correlation(context: Results) -> Figure:
     return plots.figure(
         plots.lines(data, Axis("J", "coupling J"), y, Kinds("kind", looks), dots=True),
         data,
-        f"At J = {whole['J']:g} any parallel decoder loses at least {number(whole['tc_nats'])} nats on an exact sample",
+        f"At J = {whole['J']:g} one parallel pass loses at least {number(whole['tc_nats'])} nats on an exact sample",
         f"Both modes have probability {number(whole['modes'])}, under the product of marginals "
         f"{number(whole['modes_prod'])}. Clique of four spins without fields; means over states of KL from the rows of "
         "k-Gibbs, exact; the best product law loses the total correlation",

@@ -8,7 +8,7 @@ from pipeline.kit import charts, plots
 from pipeline.kit.charts import Figure, number
 from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
-from pipeline.studies.parallel.names import ALPHAS, AR, PADIR
+from pipeline.studies.parallel.names import ALPHAS, AR, DIAL, PADIR
 from schemas.parallel.translation import RAW
 
 WORDWISE = "word by word"
@@ -20,7 +20,10 @@ LOOKS = {
     "T = 10": Look(charts.GREEN, plots.DASHED, "cross"),
 }
 X = Axis("alpha", "alpha, dial of dependence", values=list(ALPHAS))
-ISING, MARGINALS, MEASURED = "Ising clique, J", "SYNMT, alpha", "PaDIR's loss, alpha"
+ISING, MARGINALS, MEASURED, BEST = (
+    *("Ising clique, sampling", "SYNMT, sampling"),
+    *("SYNMT, PaDIR", "SYNMT, likeliest tokens"),
+)
 
 
 def _by_alpha(context: Results, column: str, factor: float) -> pl.DataFrame:
@@ -60,6 +63,10 @@ def _drawn(context: Results, data: pl.DataFrame, y: Axis, title: str, note: str,
     )
 
 
+def _percent(share: float | None) -> str:
+    return "an unknown share" if share is None else f"{number(100 * share, 0)} %"
+
+
 def _mean(data: pl.DataFrame, what: str, alpha: float) -> float | None:
     value = data.filter(what=what, alpha=alpha)["value"].mean()
     return None if value is None else float(value)  # type: ignore[arg-type]
@@ -67,16 +74,22 @@ def _mean(data: pl.DataFrame, what: str, alpha: float) -> float | None:
 
 @plots.drawn("Valid translations")
 def validity(context: Results) -> Figure:
-    """The share of valid translations against alpha, for each number of passes."""
+    """Valid translations against alpha, for each number of passes, with the best guess of each position."""
     data = plots.some(_by_alpha(context, "valid_rate", 100.0))
+    exact = context.table("synmt_tc").filter(T=1).sort("alpha").with_columns(best=100 * pl.col("bayes_valid"))
+    half, full = (exact.filter(alpha=alpha)["best"].item() for alpha in (DIAL, 1.0))
     none, most, alone = _mean(data, "T = 4", 0.0), _mean(data, "T = 4", 1.0), _mean(data, WORDWISE, 1.0)
     y = Axis("value", "valid translations, %", domain=[0, 100])
     return _drawn(
         context,
         data,
         y,
-        f"In four passes {number(none, 0)} % are valid without dependence, {number(most, 0)} % at alpha = 1",
-        f"Word by word {number(alone, 0)} % are valid at alpha = 1; valid: of positive probability there",
+        f"In four passes {number(none, 0)} % are valid where each source has one translation, {number(most, 0)} % at "
+        "alpha = 1",
+        f"Word by word {number(alone, 0)} % are valid at alpha = 1; valid: of positive probability there. Dashed: the "
+        f"likeliest token of each position by its exact marginal, {number(half, 0)} % at alpha = {DIAL:g}, "
+        f"{number(full, 0)} % at 1",
+        plots.lines(exact, X, y.but(field="best"), charts.GREY, strokeDash=[5, 3]),
     )
 
 
@@ -86,7 +99,7 @@ def stutter(context: Results) -> Figure:
     data = plots.some(_by_alpha(context, "stutter_per_100", 1.0))
     exact = context.table("synmt_tc").filter(T=1).sort("alpha")
     once, more, alone = (_mean(data, what, 1.0) for what in ("T = 1", "T = 4", WORDWISE))
-    bayes = exact.filter(alpha=1.0)["bayes_stutter"].item()
+    half, full = (exact.filter(alpha=alpha)["bayes_stutter"].item() for alpha in (DIAL, 1.0))
     y = Axis("value", "repeated tokens in 100", domain=[0, max(1.0, 1.02 * plots.most(data["value"]))])
     return _drawn(
         context,
@@ -94,7 +107,8 @@ def stutter(context: Results) -> Figure:
         y,
         f"At alpha = 1 one pass stutters {number(once, 1)} times in 100 tokens, four {number(more, 1)}, "
         f"word by word {number(alone, 1)}",
-        f"Dashed: the likeliest token of each position by its exact marginal, {number(bayes, 1)} at alpha = 1",
+        f"Dashed: the likeliest token of each position by its exact marginal, {number(half, 1)} at alpha = {DIAL:g}, "
+        f"{number(full, 1)} at 1",
         plots.lines(exact, X, y.but(field="bayes_stutter"), charts.GREY, strokeDash=[5, 3]),
     )
 
@@ -112,28 +126,31 @@ def together(context: Results) -> Figure:
             synmt.filter(pl.col("lost").is_not_null()).select(
                 what=pl.lit(MEASURED), setting=setting, tc="tc_nats", lost="lost", low="lo", high="hi", models="n"
             ),
+            synmt.select(what=pl.lit(BEST), setting=setting, tc="tc_nats", lost=1 - pl.col("bayes_valid")),
         ],
         how="diagonal",
     ).sort("what", "tc")
-    looks = zip(
-        (ISING, MARGINALS, MEASURED), (charts.BLUE, charts.VERMILLION, charts.BLACK), plots.SHAPES, strict=False
-    )
-    by = Kinds("what", {name: Look(colour, shape=shape) for name, colour, shape in looks}).joined()
+    colours = (charts.BLUE, charts.VERMILLION, charts.BLACK, charts.GREEN)
+    looks = zip((ISING, MARGINALS, MEASURED, BEST), colours, plots.SHAPES, strict=False)
+    by = Kinds("what", {name: Look(colour, shape=shape) for name, colour, shape in looks}, columns=2).joined()
     x, y = (
         Axis("tc", "total correlation of the target, nats"),
         plots.share("lost", "lost by decoding in parallel, share"),
     )
-    last, most = ising.sort("J").tail(1), synmt.sort("alpha").tail(1)
+    by_alpha = {alpha: synmt.filter(alpha=alpha).row(0, named=True) for alpha in (DIAL, 1.0)}
+    said = [f"{_percent(row['lost'])} at alpha = {alpha:g}" for alpha, row in by_alpha.items()]
+    best = [f"{_percent(1 - row['bayes_valid'])} at {alpha:g}" for alpha, row in by_alpha.items()]
     return plots.figure(
         [
             *plots.lines(data, x, y, by, strokeWidth=1.5),
             *plots.points(data, x, y, by, ends=("low", "high"), tips=["setting", "models"], size=65),
         ],
         data,
-        f"At {number(last['tc_nats'].item(), 1)} nats an Ising clique loses {number(last['tv_prod'].item())} to a "
-        f"product law; at {number(most['tc_nats'].item(), 1)} nats translation loses {number(most['tv_prod'].item())}",
-        "Ising and SYNMT: distance of the target from the product of its marginals, exact. PaDIR: valid share word by "
-        f"word minus that in one pass, bars: 95 % intervals over {plots.count(data['models'], 'model')}",
+        f"In one pass PaDIR loses {', '.join(said)}; the likeliest tokens {', '.join(best)}",
+        "Sampling: distance of the target from the product of its marginals, exact. PaDIR takes likeliest tokens: "
+        "valid share word by word minus that in one pass, bars: 95 % intervals over "
+        f"{plots.count(data['models'], 'model')}. Likeliest tokens: invalid share where each position "
+        "takes that of its exact marginal",
         told=plots.tell(data, "{what}, {setting}: {tc:.2f} nats, {lost:.2f}") + ".",
         width=440,
         height=300,
