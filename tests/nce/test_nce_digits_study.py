@@ -485,6 +485,7 @@ def test_tiny_files_of_mnist_train_through_the_step(
         study="nce",
         id="nce-mnist-full",
         entry=SimpleNamespace(members=members),
+        trainer="",
         inputs=[dataset],
         seed=SEED,
         scale="smoke",
