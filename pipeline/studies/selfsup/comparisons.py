@@ -87,30 +87,21 @@ CONVERGED = {
     )
     for task, name in TASKS.items()
 }
-GAUSSIAN_FALLS = {
-    norm: DECLARED(
-        Comparison(
-            f"gaussian-slope-{norm:g}",
-            SLOPE.format("Frobenius error of M"),
-            MEAN,
-            GAUSSIAN,
-            (Arm(f"means of norm {norm:g}"),),
+GAUSSIAN_FALLS, GAUSSIAN_T_FALLS = (
+    {
+        norm: DECLARED(
+            Comparison(
+                f"gaussian-slope-{key}{norm:g}",
+                SLOPE.format(f"Frobenius error of {letter}"),
+                MEAN,
+                GAUSSIAN,
+                (Arm(f"means of norm {norm:g}"),),
+            )
         )
-    )
-    for norm in NORMS
-}
-GAUSSIAN_T_FALLS = {
-    norm: DECLARED(
-        Comparison(
-            f"gaussian-slope-T-{norm:g}",
-            SLOPE.format("Frobenius error of T"),
-            MEAN,
-            GAUSSIAN,
-            (Arm(f"means of norm {norm:g}"),),
-        )
-    )
-    for norm in NORMS
-}
+        for norm in NORMS
+    }
+    for letter, key in (("M", ""), ("T", "T-"))
+)
 GAUSSIAN_LAST = {
     norm: DECLARED(
         Comparison(

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pipeline.kit import comparisons
 from pipeline.kit.comparisons import MEAN, MEDIAN, OWN, RATIO, Arm
 from pipeline.studies.selfsup.names import CLOSENESS, KERNELS, LOGCOSH_RUNS, NETWORK, SPAN
-from schemas.comparisons import SEEDS
+from schemas.comparisons import NOTHING, SEEDS
 
 TRAJECTORY = "trajectory"
 GEOMETRIC, QUOTIENT = "geometric mean of", "the first over the second"
@@ -80,47 +80,35 @@ GAP_RATE = {
     eta: Comparison(f"gap-rate-{eta:g}", f"slope of log mean Phi against log T, eta = {eta:g}", OWN, SPAN)
     for eta in GAP_ETAS
 }
-GAP_RATIO = {
-    span: Comparison(
-        f"gap-ratio-{span:g}",
-        f"mean Phi at T = {span:g}, the first over the second",
-        OWN,
-        SPAN,
-        (Arm(f"eta = {GAP_ETAS[-1]:g}"), Arm(f"eta = {GAP_ETAS[0]:g}")),
-        SEEDS,
-    )
-    for span in GAP_SPANS
-}
-GAP_APART = {
-    span: Comparison(
-        f"gap-ratio-{span:g}-independent",
-        f"mean Phi of independent pairs, as many as at T = {span:g}, the first over the second",
-        OWN,
-        SPAN,
-        (Arm(f"eta = {GAP_ETAS[-1]:g}"), Arm(f"eta = {GAP_ETAS[0]:g}")),
-    )
-    for span in GAP_SPANS
-}
-GAP_WORTH = {
-    span: Comparison(
-        f"gap-worth-{span:g}",
-        f"mean Phi at T = {span:g}, eta = {GAP_ETAS[0]:g}, the first over the second",
-        OWN,
-        SPAN,
-        (Arm("pairs of a trajectory"), Arm("as many independent pairs")),
-    )
-    for span in GAP_SPANS
-}
-GAP_GAIN = {
-    span: Comparison(
-        f"gap-gain-{span:g}",
-        f"mean Phi at eta = {GAP_ETAS[-1]:g} over that at {GAP_ETAS[0]:g}, T = {span:g}, the first over the second",
-        OWN,
-        SPAN,
-        (Arm("pairs of a trajectory"), Arm("as many independent pairs")),
-    )
-    for span in GAP_SPANS
-}
+_WIDEST = tuple(Arm(f"eta = {eta:g}") for eta in (GAP_ETAS[-1], GAP_ETAS[0]))
+_KINDS = (Arm("pairs of a trajectory"), Arm("as many independent pairs"))
+
+
+def _quotients(
+    key: str, measure: str, arms: tuple[Arm, ...], in_common: str = NOTHING
+) -> dict[float, comparisons.Comparison]:
+    """Declare a quotient of mean Phi at every time span, which ``key`` and ``measure`` name as ``{span}``."""
+    return {
+        span: Comparison(
+            key.format(span=f"{span:g}"),
+            f"{measure.format(span=f'{span:g}')}, the first over the second",
+            OWN,
+            SPAN,
+            arms,
+            in_common,
+        )
+        for span in GAP_SPANS
+    }
+
+
+GAP_RATIO = _quotients("gap-ratio-{span}", "mean Phi at T = {span}", _WIDEST, SEEDS)
+GAP_APART = _quotients(
+    "gap-ratio-{span}-independent", "mean Phi of independent pairs, as many as at T = {span}", _WIDEST
+)
+GAP_WORTH = _quotients("gap-worth-{span}", f"mean Phi at T = {{span}}, eta = {GAP_ETAS[0]:g}", _KINDS)
+GAP_GAIN = _quotients(
+    "gap-gain-{span}", f"mean Phi at eta = {GAP_ETAS[-1]:g} over that at {GAP_ETAS[0]:g}, T = {{span}}", _KINDS
+)
 COMPLEXITY_RATE = Comparison(
     "complexity-rate", "slope of log empirical Rademacher complexity against log m, eta = 1", OWN, SPAN
 )

@@ -29,6 +29,7 @@ from pipeline.studies.selfsup.diffusion_comparisons import (
     GAP_GAIN,
     GAP_RATE,
     GAP_RATIO,
+    GAP_SPANS,
     GAP_WORTH,
 )
 from pipeline.studies.selfsup.measures.diffusion_fits import Task, fitted
@@ -177,33 +178,20 @@ def compared(
 ) -> pl.DataFrame:
     """Return table ``comparisons``."""
     found, confidence = Measurements(context), context.settings.confidence
-    drift = [fits.filter(eta=eta, T=DRIFT_SPAN).sort("seed")["drift_rmse"] for eta in (FINE, COARSE)]
-    if all(len(sample) for sample in drift):
-        found.add(DRIFT, *drift)
-    else:
-        found.not_run(DRIFT)
-    own = control.filter(quantity=DRIFT_ERROR, T=DRIFT_SPAN)
-    apart = [own.filter(eta=eta).sort("seed")["value"] for eta in (FINE, COARSE)]
-    if all(len(sample) for sample in apart):
-        found.add(DRIFT_CONTROL, *apart)
-    else:
-        found.not_run(DRIFT_CONTROL)
+    apart = control.filter(quantity=DRIFT_ERROR)
+    for comparison, rows, column in ((DRIFT, fits, "drift_rmse"), (DRIFT_CONTROL, apart, "value")):
+        drift = [rows.filter(eta=eta, T=DRIFT_SPAN).sort("seed")[column] for eta in (FINE, COARSE)]
+        if all(len(sample) for sample in drift):
+            found.add(comparison, *drift)
+        else:
+            found.not_run(comparison)
     for eta, comparison in GAP_RATE.items():
         spans, phi = _by_seed(gaps.filter(eta=eta), "T", "phi")
         if len(spans) < 2:
             found.not_run(comparison)
         else:
             found.put(comparison, intervals.jackknife(_rate_of(spans), phi, confidence=confidence))
-    for span, comparison in GAP_RATIO.items():
-        samples = [gaps.filter(eta=eta, T=span).sort("seed")["phi"].to_numpy() for eta in (GAP_ETAS[-1], GAP_ETAS[0])]
-        if not all(len(sample) for sample in samples):
-            found.not_run(comparison)
-        else:
-            quotient = intervals.jackknife(
-                lambda one, other: one.mean() / other.mean(), *samples, confidence=confidence, paired=True, log=True
-            )
-            found.put(comparison, quotient)
-    _beside_independent(found, gaps, control.filter(quantity=GAP), confidence)
+    _quotients(found, gaps, control.filter(quantity=GAP), confidence)
     sizes, complexity = _by_seed(signs.filter(eta=GAP_ETAS[-1]), "m", "complexity")
     if len(sizes) < 2:
         found.not_run(COMPLEXITY_RATE)
@@ -212,36 +200,32 @@ def compared(
     return found.table()
 
 
-def _beside_independent(found: Measurements, gaps: pl.DataFrame, control: pl.DataFrame, confidence: float) -> None:
-    """Measure Phi of trajectories over that of as many independent pairs, and what more pairs of one span gain."""
-    for span in GAP_WORTH:
-        samples = [
+def _quotients(found: Measurements, gaps: pl.DataFrame, control: pl.DataFrame, confidence: float) -> None:
+    """Measure quotients of mean Phi at each time span: of the widest interval and the finest, by trajectories and by as
+    many independent pairs; of these two at the finest; and of both quotients of intervals."""
+    for span in GAP_SPANS:
+        fine, coarse, apart_fine, apart_coarse = (
             rows.filter(eta=eta, T=span).sort("seed")[name].to_numpy()
-            for eta in (GAP_ETAS[0], GAP_ETAS[-1])
             for rows, name in ((gaps, "phi"), (control, "value"))
-        ]
-        if not all(len(sample) for sample in samples):
-            for each in (GAP_APART, GAP_WORTH, GAP_GAIN):
-                found.not_run(each[span])
-            continue
-        apart = intervals.jackknife(
-            lambda one, other: one.mean() / other.mean(), samples[3], samples[1], confidence=confidence, log=True
+            for eta in (GAP_ETAS[0], GAP_ETAS[-1])
         )
-        found.put(GAP_APART[span], apart)
-        worth = intervals.jackknife(
-            lambda one, other: one.mean() / other.mean(), *samples[:2], confidence=confidence, log=True
-        )
-        found.put(GAP_WORTH[span], worth)
-        gain = intervals.jackknife(
-            lambda fine, apart_fine, coarse, apart_coarse: (
-                (coarse.mean() / fine.mean()) / (apart_coarse.mean() / apart_fine.mean())
-            ),
-            *samples,
-            confidence=confidence,
-            paired=True,
-            log=True,
-        )
-        found.put(GAP_GAIN[span], gain)
+        for comparison, samples, paired in (
+            (GAP_RATIO[span], (coarse, fine), True),
+            (GAP_APART[span], (apart_coarse, apart_fine), False),
+            (GAP_WORTH[span], (fine, apart_fine), False),
+            (GAP_GAIN[span], (coarse, fine, apart_coarse, apart_fine), True),
+        ):
+            if all(len(sample) for sample in samples):
+                quotient = intervals.jackknife(_of_means, *samples, confidence=confidence, paired=paired, log=True)
+                found.put(comparison, quotient)
+            else:
+                found.not_run(comparison)
+
+
+def _of_means(one: Array, other: Array, *rest: Array) -> float:
+    """Return the quotient of two means, over that of the next two if there are more."""
+    quotient = float(one.mean() / other.mean())
+    return quotient / _of_means(*rest) if rest else quotient
 
 
 def _by_seed(rows: pl.DataFrame, against: str, name: str) -> tuple[Array, Array]:

@@ -37,10 +37,10 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     found, lines = Measurements(context), []
     for norm in context.entry.norms:
         rows = fitted.filter(c=norm)
-        for quantity in ("err_M", "err_T"):
+        for quantity, falls in (("err_M", GAUSSIAN_FALLS), ("err_T", GAUSSIAN_T_FALLS)):
             line, each = slopes.fitted(rows, quantity, group=f"{norm:g}")
             lines.append(line)
-            found.add((GAUSSIAN_FALLS if quantity == "err_M" else GAUSSIAN_T_FALLS)[norm], each)
+            found.add(falls[norm], each)
         last = rows.filter(N=rows["N"].max())
         found.add(GAUSSIAN_LAST[norm], last["err_M"].to_numpy())
     return {
