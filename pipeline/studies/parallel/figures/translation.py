@@ -20,10 +20,8 @@ LOOKS = {
     "T = 10": Look(charts.GREEN, plots.DASHED, "cross"),
 }
 X = Axis("alpha", "alpha, dial of dependence", values=list(ALPHAS))
-ISING, MARGINALS, MEASURED, BEST = (
-    *("Ising clique, sampling", "SYNMT, sampling"),
-    *("SYNMT, PaDIR", "SYNMT, likeliest tokens"),
-)
+ISING, MARGINALS = "Ising clique, sampling", "SYNMT, sampling"
+MEASURED, BEST = "SYNMT, PaDIR", "SYNMT, likeliest tokens"
 
 
 def _by_alpha(context: Results, column: str, factor: float) -> pl.DataFrame:
