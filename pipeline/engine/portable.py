@@ -160,7 +160,7 @@ def _weights(member: str, path: Path, there: Path, run: str) -> tuple[TrainingJo
     found: Weights = {}
     for chunk in sorted((there / "chunks").glob("*.safetensors")):
         state = None if ".partial." in chunk.name else core.read_state(chunk, training.digest)
-        if state is not None and (state.pop("step"), state.pop("since")) == (training.header.steps, 0):
+        if state is not None and state.pop("step") == training.header.steps:
             replicas = core.chunk_replicas(chunk.name.split(".")[0])
             found |= {replica: (state, place) for place, replica in enumerate(replicas)}
     if missing := [str(replica) for replica in range(len(training.header.corpus)) if replica not in found]:
@@ -181,5 +181,5 @@ def _split(training: TrainingJob, weights: Weights, folder: Path, device: str) -
             axis = 1 if name.startswith("curves.") else 0  # of the replicas
             parts = [state[name].select(axis, place) for state, place in (weights[each] for each in replicas)]
             arrays[name] = torch.stack(parts, axis).numpy()
-        header = {"digest": training.digest, "step": training.header.steps, "since": 0}
+        header = {"digest": training.digest, "step": training.header.steps}
         checkpoints.write(folder / f"{core.chunk_name(replicas)}.safetensors", arrays, header)

@@ -30,7 +30,7 @@ import psutil
 
 from pipeline import params as parameters
 from pipeline.engine import graph, preload, stages
-from pipeline.engine.imports import PACKAGES, WITHOUT_EFFECT, Sources
+from pipeline.engine.imports import PACKAGES, WITHOUT_EFFECT
 from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError, UnknownNameError, in_words, meant
 from pipeline.params import Params
@@ -198,7 +198,7 @@ def context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
 
 def _trainer(job: graph.Job, params: Params) -> str:
     """Return the md5 of the modules that a worker imports to train a job, by their names."""
-    found = Sources().closure([TRAINER], lambda pattern: graph.stands_for(pattern, job, params))
+    found = graph.of(params).sources.closure([TRAINER], lambda pattern: graph.stands_for(pattern, job, params))
     code = b"\0".join(part for file in found for part in (file.encode(), Path(file).read_bytes()))
     return hashlib.md5(code).hexdigest()
 

@@ -70,19 +70,19 @@ def train_chunk(
         batch["step"] = torch.tensor(state.step)
         metrics = _step(job, state, table, batch, lr_Rx1)
         torch._foreach_add_(list(state.sums.values()), [metrics[name] for name in state.sums])
-        state.since += 1
         state.step += 1
         if state.step in header.snapshots:
             state.snapshots[snapshot_name(state.step)] = state.flat.clone()
         if state.step % header.log_every == 0 or state.step == header.steps:
-            point = {name: total / state.since for name, total in state.sums.items()}
+            since = (state.step - 1) % header.log_every + 1  # steps since the last point
+            point = {name: total / since for name, total in state.sums.items()}
             if job.objective.evaluated:
                 with torch.no_grad():
                     point |= job.objective.evaluate(_forward(job, job.unflatten(state.flat), table), held)
             gone = state.diverged_at >= 0  # what is measured of frozen weights says nothing of training
             for name in job.metrics:
                 state.curves[name].append(point[name].masked_fill(gone, math.nan).cpu())
-            state.sums, state.since = {name: torch.zeros_like(total) for name, total in state.sums.items()}, 0
+            state.sums = {name: torch.zeros_like(total) for name, total in state.sums.items()}
         if checkpoint is not None and time.monotonic() - last_saved > checkpoint_seconds:
             save(checkpoint, job, state)
             last_saved = time.monotonic()
@@ -179,11 +179,11 @@ def save(path: Path, job: TrainingJob, state: State) -> None:
     tensors |= {f"curves.{name}": torch.stack(rows) for name, rows in state.curves.items() if rows}
     tensors |= {f"sums.{name}": total for name, total in state.sums.items()}
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
-    checkpoints.write(path, arrays, {"digest": job.digest, "step": state.step, "since": state.since})
+    checkpoints.write(path, arrays, {"digest": job.digest, "step": state.step})
 
 
 def read_state(path: Path, digest: str) -> dict[str, Any] | None:
-    """Return tensors by name, ``step`` and ``since`` of a checkpoint of the job ``digest``; None if it is unusable.
+    """Return tensors by name and ``step`` of a checkpoint of the job ``digest``; None if it is unusable.
 
     If it is missing, damaged or of another job, training starts again, which is always right.
     """
@@ -193,8 +193,7 @@ def read_state(path: Path, digest: str) -> dict[str, Any] | None:
         return None
     if header["digest"] != digest:
         return None
-    steps = {name: header[name] for name in ("step", "since")}
-    return {name: torch.from_numpy(array) for name, array in arrays.items()} | steps
+    return {name: torch.from_numpy(array) for name, array in arrays.items()} | {"step": header["step"]}
 
 
 def _resume(path: Path, job: TrainingJob, fresh: State) -> State:
@@ -209,7 +208,7 @@ def _resume(path: Path, job: TrainingJob, fresh: State) -> State:
     snapshots = {name: saved[name].to(device) for name in names}
     flat, diverged_at = saved["flat"].to(device), saved["diverged_at"].to(device)
     sums = {name: saved[f"sums.{name}"].to(device) for name in fresh.sums}
-    return State(flat, moments, averages, snapshots, diverged_at, saved["step"], logged, sums, saved["since"])
+    return State(flat, moments, averages, snapshots, diverged_at, saved["step"], logged, sums)
 
 
 def chunk_name(replicas: list[int]) -> str:

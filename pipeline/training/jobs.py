@@ -271,7 +271,6 @@ class State:
     step: int
     curves: dict[str, list[Tensor]]  # metric -> one (R,) tensor per logged step
     sums: dict[str, Tensor]  # (R,) each, of the metrics that are averaged, over the steps since the last point
-    since: int  # how many those are
     _views: Views | None = field(init=False, default=None, repr=False)
 
     @classmethod
@@ -283,7 +282,7 @@ class State:
         snapshots = {snapshot_name(0): flat.clone()} if 0 in job.header.snapshots else {}
         curves: dict[str, list[Tensor]] = {metric: [] for metric in job.metrics}
         sums = {metric: flat.new_zeros(flat.shape[0]) for metric in job.averaged}
-        return cls(flat, moments, averages, snapshots, never, 0, curves, sums, 0)
+        return cls(flat, moments, averages, snapshots, never, 0, curves, sums)
 
     def views(self, job: TrainingJob) -> Views:
         """Return the views that steps work on, which are made at the first call."""
