@@ -142,10 +142,18 @@ class Necessity(Result):
     quota: pl.Int32 = pa.Field(ge=1, description="most backtracks of a completion while objections were collected")
     stride: pl.Int32 = pa.Field(ge=1, description="tokens that a backtrack erases while objections were collected")
     triggers: pl.Int32 = pa.Field(ge=0, description="strings that the verifier objected to")
+    with_it: pl.Float64 = pa.Field(
+        ge=0, le=1, nullable=True, description="completed rightly by Algorithm 1, which goes back"
+    )
     valid: pl.Int32 = pa.Field(ge=0, description="of these can still be completed")
     nucleus: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="completed rightly by nucleus sampling")
     greedy: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="by the likeliest signs")
-    nucleus_valid: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="of those that can be completed")
+    with_it_valid: pl.Float64 = pa.Field(
+        ge=0, le=1, nullable=True, description="by Algorithm 1, of those that can be completed"
+    )
+    nucleus_valid: pl.Float64 = pa.Field(
+        ge=0, le=1, nullable=True, description="by nucleus sampling, of those that can be completed"
+    )
     greedy_valid: pl.Float64 = pa.Field(
         ge=0, le=1, nullable=True, description="by the likeliest signs, of those that can be completed"
     )
@@ -282,6 +290,7 @@ class Diversity(Result):
     distinct: pl.Int32 = pa.Field(
         ge=1, description="distinct strings among the completions of the prompt, 10 in the source"
     )
+    right: pl.Int32 = pa.Field(ge=0, description="of these are right")
 
     class Config:
         """One row per model, prompt and decoder."""

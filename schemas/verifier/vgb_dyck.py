@@ -8,7 +8,7 @@ import polars as pl
 from schemas.results import Result
 
 EXACT, LEARNED = LEAVES = ["exact", "learned"]
-BASE, TRS, ALRS, FIRST_LEAF, STATIONARY = METHODS = ["base", "trs", "alrs", "vgb_first", "vgb_stat"]
+BASE, WHOLE, TRS, ALRS, FIRST_LEAF, STATIONARY = METHODS = ["base", "whole", "trs", "alrs", "vgb_first", "vgb_stat"]
 
 
 class Laws(Result):
@@ -20,7 +20,8 @@ class Laws(Result):
     leaf_values: pl.String = pa.Field(isin=LEAVES, description="of whole strings: whether right, or the verifier's")
     method: pl.String = pa.Field(
         isin=METHODS,
-        description="the model; rejection by token (trs) or by action (alrs); first or stationary leaf of the walk",
+        description="the model; rejection of whole strings, by token (trs) or by action (alrs); first or stationary "
+        "leaf of the walk",
     )
     p_valid: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, description="probability of a right string")
     distance: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, description="total variation to the target; half of what fails")

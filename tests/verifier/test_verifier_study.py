@@ -13,6 +13,7 @@ from pipeline.languages import dyck_strings as language
 from pipeline.models.llama import decoder
 from pipeline.store import tables
 from pipeline.studies.verifier import datasets, labels, names, runs
+from pipeline.studies.verifier.analysis import cases
 from pipeline.studies.verifier.comparisons import DECLARED
 from schemas.verifier.datasets import SCHEMA
 
@@ -93,6 +94,38 @@ def test_the_study_is_built(smoke: Workspace) -> None:
     assert set(measured["comparison"]) == {each.key for each in DECLARED}
     runs_ = pl.read_parquet(data / "tables/verifier/verifier-unseen/unseen_runs.parquet")
     assert runs_["exact"].all() and runs_["verifier"].n_unique() == 4
+    greedy = runs_.filter(top_p=0.0)
+    assert greedy["verifier"].unique().to_list() == ["none"] and greedy["run"].unique().to_list() == [0]
+    diverse = pl.read_parquet(data / "tables/verifier/verifier-unseen/diversity.parquet")
+    assert diverse.filter(top_p=0.0)["distinct"].unique().to_list() == [1]
+    assert (diverse["right"] <= diverse["distinct"]).all()
+    necessity = pl.read_parquet(data / "tables/verifier/verifier-prefixes/necessity.parquet")
+    never = necessity.filter(pl.col("triggers") > 0, pl.col("valid") == 0)
+    assert (never["nucleus"] == 0).all() and (never["greedy"] == 0).all()  # what cannot be completed never is
     claims = pl.read_parquet(data / "claims/verifier/claims.parquet")
     assert {"12", "13", "15", "16", "23", "26", "30"} <= set(claims["claim"])
     assert (data / "report/study/verifier.html").is_file()
+
+
+def test_gains_at_equal_queries_are_between_repetitions_and_run_by_run() -> None:
+    # The plain decoder asks 10 queries a repetition, ours 20: at 20 queries ours is at its first repetition.
+    curves = [(0, 1, 10, 3), (0, 2, 20, 4), (1, 1, 20, 6), (1, 2, 40, 9)]
+    cumulative = pl.DataFrame(
+        [
+            {
+                "config": config,
+                "replica": replica,
+                "run": run,
+                "completion": n,
+                "calls": calls,
+                "distinct": distinct + run,
+            }
+            for replica in range(2)
+            for run in range(2)
+            for config, n, calls, distinct in curves
+        ]
+    )
+    frames = {"code_cumulative": cumulative, "code_runs": pl.DataFrame({"requested": [10]})}
+    assert cases.at_equal_queries(frames, 0, 1).tolist() == pytest.approx([0.2, 0.2])
+    # Ours asks fewer: between the plain one's repetitions.
+    assert cases.at_equal_queries(frames, 1, 0).tolist() == pytest.approx([-0.2, -0.2])

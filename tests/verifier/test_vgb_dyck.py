@@ -17,7 +17,7 @@ from pipeline.studies.verifier.analysis import strings, vgb_cases
 from pipeline.studies.verifier.exact.vgb import Tree
 from pipeline.studies.verifier.exact.walks import Walks
 from pipeline.studies.verifier.measures import below
-from schemas.verifier.vgb_dyck import ALRS, BASE, EXACT, FIRST_LEAF, LEARNED, STATIONARY, TRS
+from schemas.verifier.vgb_dyck import ALRS, BASE, EXACT, FIRST_LEAF, LEARNED, METHODS, STATIONARY, TRS, WHOLE
 
 A, H, THRESHOLD = 4, 2, 0.5
 RNG = np.random.default_rng(0)
@@ -33,7 +33,7 @@ def rows() -> dict[tuple[str, str], dict[str, Any]]:
 
 def test_every_sampler_has_its_row_and_the_walk_with_exact_leaves_never_misses() -> None:
     found = rows()
-    assert set(found) == {(kind, method) for kind in (EXACT, LEARNED) for method in methods()}
+    assert set(found) == {(kind, method) for kind in (EXACT, LEARNED) for method in METHODS}
     base = (LAWS[0][0][:, None] * LAWS[1]).ravel()
     target = base * BALANCED / (base * BALANCED).sum()
     assert found[EXACT, BASE]["distance"] == pytest.approx(abs(base - target).sum() / 2)
@@ -41,8 +41,20 @@ def test_every_sampler_has_its_row_and_the_walk_with_exact_leaves_never_misses()
     assert found[LEARNED, STATIONARY]["distance"] > 0.01
 
 
-def methods() -> list[str]:
-    return [BASE, TRS, ALRS, FIRST_LEAF, STATIONARY]
+def test_rejection_of_whole_strings_has_its_law_and_costs() -> None:
+    """Whole strings are drawn and kept with the probability that the value of the leaf says."""
+    found, rng, n = rows(), np.random.default_rng(3), 20_000
+    base = (LAWS[0][0][:, None] * LAWS[1]).ravel()
+    for kind, values in ((EXACT, BALANCED), (LEARNED, VALUES[2])):
+        drawn = rng.choice(A**H, size=n, p=base)
+        kept = drawn[rng.random(n) < values[drawn]]
+        target = base * BALANCED / (base * BALANCED).sum()
+        distance = abs(np.bincount(kept, minlength=A**H) / len(kept) - target).sum() / 2
+        own = found[kind, WHOLE]
+        assert own["distance"] == pytest.approx(distance, abs=0.02) and own["fail_mass"] == 0
+        assert own["value_evals"] == pytest.approx(n / len(kept), rel=0.05)
+        assert own["oracle_expansions"] == H * own["value_evals"]
+    assert found[EXACT, WHOLE]["distance"] < 1e-12
 
 
 def test_costs_are_what_samplers_ask_for() -> None:

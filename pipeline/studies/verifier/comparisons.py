@@ -27,6 +27,7 @@ from pipeline.studies.verifier.names import (
     VGB_DYCK,
 )
 from schemas import comparisons as schema
+from schemas.verifier import vgb_dyck as leaves
 
 DECLARED = Declared()
 LOW, HIGH = "0.9", "1.0"  # top_p, as the source has it
@@ -110,25 +111,53 @@ CELL_STEPS = {
     )
     for name, of in _OF.items()
 }
-UNNECESSARY = {
+OVER_GREEDY_CELLS = {
     name: _mean(
-        f"unnecessary-{name}",
-        f"largest excess of accuracy without the backtrack over Algorithm 1, of the nine cells and two decoders ({of})",
+        f"cells-over-greedy-{name}",
+        f"smallest gain in accuracy over the likeliest signs alone in the nine cells of Table 3.2 ({of})",
         PREFIXES,
         (-1.0, 1.0),
     )
     for name, of in _OF.items()
 }
+_EXCESS = "largest excess of accuracy without the backtrack over Algorithm 1, of the nine cells and two decoders"
+UNNECESSARY = {
+    name: _mean(f"unnecessary-{name}", f"{_EXCESS} ({of})", PREFIXES, (-1.0, 1.0)) for name, of in _OF.items()
+}
+UNNECESSARY_PAIRED, UNNECESSARY_VALID = (
+    {
+        name: _mean(f"unnecessary-{key}-{name}", f"{_EXCESS}, on {words} ({of})", PREFIXES, (-1.0, 1.0))
+        for name, of in _OF.items()
+    }
+    for key, words in (
+        ("paired", "the strings objected to alone"),
+        ("valid", "those strings objected to that can still be completed"),
+    )
+)
 
 # Tables 3.3 and 3.16, and what of the gain is finding and what refilling
 _ERRORS = "share of unseen prompts that are completed wrongly"
-_WITHOUT, _WITH = "no backtracks", "Algorithm 1"
+_WITHOUT, _WITH, _GREEDY = "no backtracks", "Algorithm 1", "the likeliest signs alone, no verifier"
 _NAMES = {TRAINED: "trained verifier", GROUND_TRUTH: "ground truth", RANDOM: "random verifier"}
 _REFILLS = {ARGMAX: "greedy refill", SAMPLE: "sampled refill"}
 BY_TOP_P = _paired("by-top-p", f"{_ERRORS}, no backtracks", UNSEEN, "top_p 1.0", "top_p 0.9")
 BY_TOP_P_RATIO = _paired("by-top-p-ratio", f"{_ERRORS}, no backtracks", UNSEEN, "top_p 1.0", "top_p 0.9", RATIO)
 ERRORS_LEFT = {
     p: _paired(f"errors-left-{p.replace('.', '')}", f"{_ERRORS}, top_p {p}", UNSEEN, _WITH, _WITHOUT, RATIO)
+    for p in (LOW, HIGH)
+}
+OVER_GREEDY = {
+    p: _paired(f"over-greedy-{p.replace('.', '')}", _ERRORS, UNSEEN, _GREEDY, f"{_WITH}, top_p {p}")
+    for p in (LOW, HIGH)
+}
+BY_CHANCE = {
+    p: _paired(
+        f"by-chance-{p.replace('.', '')}",
+        f"{_ERRORS}, top_p {p}",
+        UNSEEN,
+        _WITHOUT,
+        f"{_NAMES[RANDOM]} with {_REFILLS[ARGMAX]}",
+    )
     for p in (LOW, HIGH)
 }
 REDUCTION = _paired("reduction", "share of mistakes that Algorithm 1 takes away", UNSEEN, "top_p 1.0", "top_p 0.9")
@@ -219,12 +248,25 @@ DIVERSITY_KNOWN = _paired(
     "diversity-known", _DISTINCT, UNSEEN, "Algorithm 1 with the ground truth, top_p 1.0", "no backtracks, top_p 1.0"
 )
 DIVERSITY_LOW = _paired("diversity-low", _DISTINCT, UNSEEN, "Algorithm 1, top_p 1.0", "no backtracks, top_p 0.9")
+RIGHT = {
+    p: _paired(f"right-{p.replace('.', '')}", f"distinct right completions of ten, top_p {p}", UNSEEN, _WITH, _WITHOUT)
+    for p in (LOW, HIGH)
+}
+RIGHT_KNOWN = _paired(
+    "right-known", "distinct right completions of ten, top_p 1.0", UNSEEN, "Algorithm 1 with the ground truth", _WITHOUT
+)
 COST = {
-    p: _mean(
-        f"cost-{p.replace('.', '')}",
-        f"queries of Algorithm 1 over those without backtracks, top_p {p}",
+    p: _paired(f"cost-{p.replace('.', '')}", f"queries for a completion, top_p {p}", UNSEEN, _WITH, _WITHOUT, RATIO)
+    for p in (LOW, HIGH)
+}
+PER_RIGHT = {
+    p: _paired(
+        f"per-right-{p.replace('.', '')}",
+        f"expected queries until a completion is right, top_p {p}",
         UNSEEN,
-        (0.0, float("inf")),
+        _WITH,
+        _WITHOUT,
+        RATIO,
     )
     for p in (LOW, HIGH)
 }
@@ -299,6 +341,22 @@ CAREFUL_GROWS = DECLARED(
         learned=False,
     )
 )
+CODE_EQUAL = _code_mean(
+    "equal-queries",
+    "gain in distinct right test cases of Algorithm 1, threshold 0.1, by as many queries, mean of five settings "
+    "(stand-in)",
+    (-1.0, 1.0),
+)
+CODE_MORE_QUERIES = _code_paired(
+    "more-queries", "queries, mean of five settings (stand-in)", _CODE_OURS, _WITHOUT, RATIO
+)
+CODE_RATE = _code_paired(
+    "per-query-plain",
+    "distinct right test cases per query, mean of five settings (stand-in)",
+    _CODE_OURS,
+    _WITHOUT,
+    RATIO,
+)
 CODE_BEST = _code_paired(
     "best", f"{_CODE}, top_p and T that are best without backtracks on other names", _CODE_OURS, _WITHOUT
 )
@@ -328,9 +386,26 @@ CODE_REFILL_BOLD = _code_paired("refill-bold", f"{_CODE}, threshold 0.5, {_MAIN}
 # Exact laws below prompts (section 3.3.1)
 _DISTANCE = "total variation to the target, exact values of leaves, H = 4"
 _CASES_DISTANCE = "total variation to the target, exact values of leaves, digits of a test case"
+_LEAVES = {
+    leaves.EXACT: _DISTANCE,
+    leaves.LEARNED: "total variation to the target, the verifier's values of leaves, H = 4",
+}
 _FIRST, _ACTION = "first leaf of Algorithm 2", "action-level rejection"
 VGB_NEARER = _paired("vgb-nearer", _DISTANCE, VGB_DYCK, _FIRST, _ACTION)
 HARD_FARTHER = _paired("hard-farther", _DISTANCE, VGB_DYCK, "tokenwise rejection at a threshold", _ACTION)
+VGB_BASE = {kind: _paired(f"vgb-base-{kind}", _LEAVES[kind], VGB_DYCK, _FIRST, "no verifier") for kind in leaves.LEAVES}
+ALRS_BASE = {
+    kind: _paired(f"alrs-base-{kind}", _LEAVES[kind], VGB_DYCK, _ACTION, "no verifier") for kind in leaves.LEAVES
+}
+WHOLE_LEARNED = _paired("whole-learned", _LEAVES[leaves.LEARNED], VGB_DYCK, _FIRST, "rejection of whole strings")
+WHOLE_COST = _paired(
+    "whole-cost",
+    "laws of a next bracket asked for, exact values of leaves, H = 4",
+    VGB_DYCK,
+    _FIRST,
+    "rejection of whole strings",
+    RATIO,
+)
 VGB_CASES_NEARER = _code_paired("vgb-nearer", f"{_CASES_DISTANCE} (stand-in)", _FIRST, _ACTION)
 CASES_HARD_FARTHER = _code_paired(
     "hard-farther", f"{_CASES_DISTANCE} (stand-in)", "tokenwise rejection at a threshold", _ACTION

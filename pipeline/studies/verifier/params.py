@@ -195,6 +195,7 @@ class Unseen(ExperimentEntry):
     top_p: list[Probability] = Field(min_length=2, max_length=2, description="the lower first")
     quota: Positive
     stride: Positive
+    without: list[Probability] = Field(description="further top_p without a verifier; 0: the likeliest sign alone")
     repeats: Positive = Field(description="completions of each prompt: the source's runs")
     diversity: Annotated[int, Field(ge=2, description="completions of each prompt of Table 3.5")]
 

@@ -376,6 +376,16 @@ def compared(context: Inputs, frames: dict[str, pl.DataFrame], best: Sequence[fl
     settings = [{"top_p": top_p, "temperature": temperature} for top_p, temperature in entry.settings]
     gains = [ours(**where) - of(**where) for where in settings]
     found.add(declared.CODE_POOLED, np.mean(gains, 0))
+    pairs = [(of("config", **where), ours("config", **where)) for where in settings]
+    equal = [at_equal_queries(frames, int(plain[0]), int(own[0])) for plain, own in pairs]
+    found.add(declared.CODE_EQUAL, np.mean(equal, 0))
+    calls = [(ours("calls", **where), of("calls", **where)) for where in settings]
+    found.add(declared.CODE_MORE_QUERIES, *(np.mean(each, 0) for each in zip(*calls, strict=True)))
+    rates = [
+        (ours("distinct", **where) / ours("calls", **where), of("distinct", **where) / of("calls", **where))
+        for where in settings
+    ]
+    found.add(declared.CODE_RATE, *(np.mean(each, 0) for each in zip(*rates, strict=True)))
     at_best: dict[str, Any] = dict(zip(("top_p", "temperature"), best, strict=True))
     found.add(declared.CODE_BEST, ours(**at_best), of(**at_best))
     if bold:
@@ -411,3 +421,22 @@ def compared(context: Inputs, frames: dict[str, pl.DataFrame], best: Sequence[fl
     found.add(declared.CODE_REFILL, ours(), ours(refill=SAMPLE))
     vgb_cases.compared(found, frames["vgb_cases"])
     return found.table()
+
+
+def at_equal_queries(frames: dict[str, pl.DataFrame], plain: int, ours: int) -> np.ndarray:
+    """Return (R,) how much larger a share of the cases asked for the decoder ``ours`` finds than ``plain``, by as many
+    queries: those of whichever asks fewer, run by run. Between two repetitions of all prompts numbers are interpolated.
+    """
+    asked = int(frames["code_runs"]["requested"][0])
+    curves = frames["code_cumulative"].filter(pl.col("config").is_in([plain, ours])).sort("completion")
+    rows = []
+    for (replica, _), run in curves.group_by("replica", "run", maintain_order=True):
+        (x, y), (x_plain, y_plain) = (
+            (np.append(0, own["calls"].to_numpy()), np.append(0, own["distinct"].to_numpy()))
+            for own in (run.filter(config=ours), run.filter(config=plain))
+        )
+        at = min(x[-1], x_plain[-1])
+        gain = (np.interp(at, x, y) - np.interp(at, x_plain, y_plain)) / asked
+        rows.append({"replica": replica, "gain": gain})
+    means = pl.DataFrame(rows).group_by("replica").agg(pl.mean("gain")).sort("replica")
+    return means["gain"].to_numpy()

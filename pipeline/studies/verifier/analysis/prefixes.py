@@ -28,7 +28,7 @@ from pipeline.studies.verifier.measures.generation import Completions, Models, c
 from pipeline.studies.verifier.names import ERROR, HELD, HELD_ERROR, MISTAKES, SEEN
 
 SETS = {SEEN: ERROR, HELD: HELD_ERROR}
-GREEDY, NUCLEUS = "greedy", "nucleus"
+GREEDY, NUCLEUS, WITH_IT = "greedy", "nucleus", "with_it"
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
@@ -110,7 +110,8 @@ class Prefixes:
     def _necessity(self, done: Completions) -> dict[str, Any]:
         """Return what becomes of strings that the verifier objected to when they go on without a backtrack.
 
-        One that can no longer be completed (`valid` counts the others) shows that the verifier was right.
+        Beside it stands what Algorithm 1 made of the same strings: these are not all prefixes. One that can no longer
+        be completed (`valid` counts the others) shows that the verifier was right, and is never completed without it.
         """
         triggers = [written for _, _, written in done.sent_back]
         width, n = self.model.limit, len(triggers)
@@ -122,10 +123,12 @@ class Prefixes:
         whole = valid & (lengths == width)
         going = valid & ~whole
         found: dict[str, Any] = {"triggers": n, "valid": int(valid.sum())}
+        ends = {WITH_IT: done.right[0, [row for _, row, _ in done.sent_back]]}
         for name, plan in ((NUCLEUS, self.plan), (GREEDY, replace(self.plan, temperature=0.0))):
-            right = whole.copy()
+            ends[name] = whole.copy()
             if going.any():
-                right[going] = self._right(tokens[going], lengths[going], plan)
+                ends[name][going] = self._right(tokens[going], lengths[going], plan)
+        for name, right in ends.items():
             found |= {name: right.mean() if n else None, f"{name}_valid": right[valid].mean() if valid.any() else None}
         return found
 
@@ -158,12 +161,19 @@ def _compared(context: Inputs, frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
         found.add(declared.FORCED_STEPS[name], np.min(steps, 0))
         found.add(declared.LARGEST_CELL[name], cell[max(entry.quotas), max(entry.strides)], base)
         found.add(declared.EVERY_CELL[name], np.min([values - base.to_numpy() for values in cell.values()], 0))
+        greedy = forced.filter(refill=GREEDY)["accuracy"].to_numpy()
+        found.add(declared.OVER_GREEDY_CELLS[name], np.min([values - greedy for values in cell.values()], 0))
         means = [[np.mean([cell[Q, B] for B in entry.strides], 0) for Q in entry.quotas]]
         means.append([np.mean([cell[Q, B] for Q in entry.quotas], 0) for B in entry.strides])
         grown = [b - a for line in means for a, b in itertools.pairwise(line)]
         found.add(declared.CELL_STEPS[name], np.min(grown, 0))
         both = cells.join(frames["necessity"], on=["replica", "prefixes", "quota", "stride"], maintain_order="left")
-        without = both.with_columns(best=pl.max_horizontal(NUCLEUS, GREEDY) - pl.col("accuracy"))
-        largest = without.group_by("replica", maintain_order=True).agg(pl.col("best").max())
-        found.add(declared.UNNECESSARY[name], largest["best"].fill_null(np.nan))
+        for comparison, valid, ours in (
+            (declared.UNNECESSARY[name], "", "accuracy"),
+            (declared.UNNECESSARY_PAIRED[name], "", WITH_IT),
+            (declared.UNNECESSARY_VALID[name], "_valid", f"{WITH_IT}_valid"),
+        ):
+            without = both.with_columns(best=pl.max_horizontal(NUCLEUS + valid, GREEDY + valid) - pl.col(ours))
+            largest = without.group_by("replica", maintain_order=True).agg(pl.col("best").max())
+            found.add(comparison, largest["best"].fill_null(np.nan))
     return found.table()

@@ -3,6 +3,8 @@
 Beyond the source: which part of the gain is *finding* mistakes, and which *refilling greedily*. Verifiers that know
 (the ground truth), that were trained, and that guess as often as the trained one objects, each with both refills.
 
+What a lower top_p buys without a verifier stands beside it, down to the likeliest sign alone (as in Table 3.1).
+
 All decoders meet the same chances: call c of run i on a prompt draws the same number.
 """
 
@@ -50,6 +52,10 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         trained = material.trained(context, models)
         guessing: dict[float, Verifier] = {}
         prompts = material.strings(context, STRINGS, "unseen", models.limit)
+        for top_p in entry.without:
+            arm = Arm(top_p, NONE, "")
+            runs = entry.repeats if top_p else 1  # the likeliest signs are the same in every run
+            rows += _rows(arm, _complete(context, models, prompts, arm, None, runs), runs)
         for top_p in (low, high):
             for arm in _arms(top_p):
                 verifier: Verifier | None = None
@@ -219,19 +225,21 @@ def _examples(models: Models, done: Completions) -> list[dict[str, Any]]:
 
 
 def _diversity(context: Inputs, models: Models, trained: Verifier) -> pl.DataFrame:
-    """Return the numbers of distinct completions of fresh prompts (Table 3.5)."""
+    """Return the numbers of distinct completions of fresh prompts (Table 3.5), and how many of them are right."""
     prompts, times = material.strings(context, STRINGS, "diversity", models.limit), context.entry.diversity
     low, high = context.entry.top_p
     frames = []
     verifiers: dict[str, Verifier | None] = {TRAINED: trained, GROUND_TRUTH: ground_truth(models.brackets), NONE: None}
     refilled = [Arm(high, verifier, ARGMAX) for verifier in (TRAINED, GROUND_TRUTH)]
-    for arm in (*refilled, Arm(low, NONE, ""), Arm(high, NONE, "")):
+    plain = [Arm(top_p, NONE, "") for top_p in (*context.entry.without, low, high)]
+    for arm in (*refilled, Arm(low, TRAINED, ARGMAX), *plain):
         verifier = verifiers[arm.verifier]
         done = _complete(context, models, prompts, arm, verifier, times, "diversity")
         R, N = models.count, len(prompts[1])
         used = np.where(np.arange(done.tokens.shape[-1]) < done.lengths[..., None], done.tokens, -1)
         by_prompt = used.reshape(R, N, times, -1)
-        distinct = [len(np.unique(by_prompt[r, n], axis=0)) for r in range(R) for n in range(N)]
+        right = done.right.reshape(R, N, times)
+        found = [np.unique(by_prompt[r, n], axis=0, return_index=True) for r in range(R) for n in range(N)]
         frames.append(
             pl.DataFrame(
                 {
@@ -239,7 +247,8 @@ def _diversity(context: Inputs, models: Models, trained: Verifier) -> pl.DataFra
                     "prompt_id": np.tile(np.arange(N), R),
                     "top_p": arm.top_p,
                     "verifier": arm.verifier,
-                    "distinct": distinct,
+                    "distinct": [len(strings) for strings, _ in found],
+                    "right": [int(right[n // N, n % N][first].sum()) for n, (_, first) in enumerate(found)],
                 }
             )
         )
@@ -251,10 +260,14 @@ def _compared(context: Inputs, models: Models, frames: dict[str, pl.DataFrame]) 
     low, high = context.entry.top_p
     levels = {declared.LOW: low, declared.HIGH: high}
 
-    def of(level: str, verifier: str, refill: str, column: str = "errors") -> Any:
-        rows = table.filter(top_p=levels[level], verifier=verifier, refill=refill)
+    def at(top_p: float, verifier: str, refill: str, column: str = "errors") -> Any:
+        rows = table.filter(top_p=top_p, verifier=verifier, refill=refill)
         return rows[column].to_numpy() / (rows["n"].to_numpy() if column == "errors" else 1)
 
+    def of(level: str, verifier: str, refill: str, column: str = "errors") -> Any:
+        return at(levels[level], verifier, refill, column)
+
+    greedy = at(0.0, NONE, "")
     base = {level: of(level, NONE, "") for level in levels}
     ours = {level: of(level, TRAINED, ARGMAX) for level in levels}
     found.add(declared.BY_TOP_P, base[declared.HIGH], base[declared.LOW])
@@ -262,6 +275,8 @@ def _compared(context: Inputs, models: Models, frames: dict[str, pl.DataFrame]) 
     reduced = {level: 1 - _over(ours[level], base[level]) for level in levels}
     for level in levels:
         found.add(declared.ERRORS_LEFT[level], ours[level], base[level])
+        found.add(declared.OVER_GREEDY[level], greedy, ours[level])
+        found.add(declared.BY_CHANCE[level], base[level], of(level, RANDOM, ARGMAX))
         found.add(declared.NO_ARGMAX[level], of(level, TRAINED, SAMPLE), ours[level])
         found.add(declared.NO_ARGMAX_RATIO[level], of(level, TRAINED, SAMPLE), ours[level])
         found.add(declared.NO_ARGMAX_BASE[level], of(level, TRAINED, SAMPLE), base[level])
@@ -273,9 +288,10 @@ def _compared(context: Inputs, models: Models, frames: dict[str, pl.DataFrame]) 
         found.add(
             declared.MATCHED[level], of(level, RANDOM, ARGMAX, "backtracks"), of(level, TRAINED, ARGMAX, "backtracks")
         )
-        cost = of(level, TRAINED, ARGMAX, "calls") / of(level, NONE, "", "calls")
-        most = 1 + context.entry.quota * context.entry.stride / of(level, NONE, "", "completion")
-        found.add(declared.COST[level], cost)
+        calls, plain = of(level, TRAINED, ARGMAX, "calls"), of(level, NONE, "", "calls")
+        cost, most = calls / plain, 1 + context.entry.quota * context.entry.stride / of(level, NONE, "", "completion")
+        found.add(declared.COST[level], calls, plain)
+        found.add(declared.PER_RIGHT[level], calls / (1 - ours[level]), plain / (1 - base[level]))
         found.add(declared.COST_BOUND[level], cost - most)
     found.add(declared.REDUCTION, reduced[declared.HIGH], reduced[declared.LOW])
     exact = frames["unseen_runs"].group_by("replica", maintain_order=True).agg(pl.col("exact").cast(pl.Float64).mean())
@@ -286,14 +302,18 @@ def _compared(context: Inputs, models: Models, frames: dict[str, pl.DataFrame]) 
     found.add(declared.WRONG_CLOSERS, _over(closers["count"], total["count"]))
     found.add(declared.MAJORITY, _over(closers["majority"], closers["count"]))
     found.add(declared.OUT_OF_QUOTA, _over(total["without_quota"], total["count"]))
-    diverse = frames["diversity"].group_by("replica", "top_p", "verifier", maintain_order=True).agg(pl.mean("distinct"))
-    distinct = {
-        (top_p, verifier): diverse.filter(top_p=top_p, verifier=verifier)["distinct"]
-        for top_p, verifier in ((high, TRAINED), (high, GROUND_TRUTH), (low, NONE), (high, NONE))
-    }
-    found.add(declared.DIVERSITY, distinct[high, TRAINED], distinct[high, NONE])
-    found.add(declared.DIVERSITY_KNOWN, distinct[high, GROUND_TRUTH], distinct[high, NONE])
-    found.add(declared.DIVERSITY_LOW, distinct[high, TRAINED], distinct[low, NONE])
+    by_prompt = frames["diversity"].group_by("replica", "top_p", "verifier", maintain_order=True)
+    diverse = by_prompt.agg(pl.mean("distinct", "right"))
+
+    def completions(top_p: float, verifier: str, column: str = "distinct") -> pl.Series:
+        return diverse.filter(top_p=top_p, verifier=verifier)[column]
+
+    found.add(declared.DIVERSITY, completions(high, TRAINED), completions(high, NONE))
+    found.add(declared.DIVERSITY_KNOWN, completions(high, GROUND_TRUTH), completions(high, NONE))
+    found.add(declared.DIVERSITY_LOW, completions(high, TRAINED), completions(low, NONE))
+    for level, top_p in levels.items():
+        found.add(declared.RIGHT[level], completions(top_p, TRAINED, "right"), completions(top_p, NONE, "right"))
+    found.add(declared.RIGHT_KNOWN, completions(high, GROUND_TRUTH, "right"), completions(high, NONE, "right"))
     return found.table()
 
 

@@ -18,7 +18,7 @@ from pipeline.languages import dyck_strings as language
 from pipeline.studies.verifier import comparisons as declared
 from pipeline.studies.verifier.measures import below, material
 from pipeline.studies.verifier.names import STRINGS
-from schemas.verifier.vgb_dyck import ALRS, EXACT, FIRST_LEAF, STATIONARY, TRS
+from schemas.verifier.vgb_dyck import ALRS, BASE, EXACT, FIRST_LEAF, LEARNED, STATIONARY, TRS, WHOLE
 
 ACTIONS = range(4)
 LEAVES = 16_384  # of all trees of all models together that are held at once
@@ -54,14 +54,22 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
 
 def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
     found, first = Measurements(context), min(context.entry.horizons)
-    exact = table.filter(horizon=first, leaf_values=EXACT)
-    means = exact.group_by("replica", "method", maintain_order=True).agg(pl.mean("distance", "p_valid"))
+    own = table.filter(horizon=first)
+    exact = own.filter(leaf_values=EXACT)
+    by_sampler = own.group_by("replica", "leaf_values", "method", maintain_order=True)
+    means = by_sampler.agg(pl.mean("distance", "oracle_expansions"))
 
-    def of(method: str) -> pl.Series:
-        return means.filter(method=method).sort("replica")["distance"]
+    def of(method: str, leaves: str = EXACT, column: str = "distance") -> pl.Series:
+        return means.filter(method=method, leaf_values=leaves).sort("replica")[column]
 
     found.add(declared.VGB_NEARER, of(FIRST_LEAF), of(ALRS))
     found.add(declared.HARD_FARTHER, of(TRS), of(ALRS))
+    for leaves in (EXACT, LEARNED):
+        found.add(declared.VGB_BASE[leaves], of(FIRST_LEAF, leaves), of(BASE, leaves))
+        found.add(declared.ALRS_BASE[leaves], of(ALRS, leaves), of(BASE, leaves))
+    found.add(declared.WHOLE_LEARNED, of(FIRST_LEAF, LEARNED), of(WHOLE, LEARNED))
+    laws = "oracle_expansions"
+    found.add(declared.WHOLE_COST, of(FIRST_LEAF, column=laws), of(WHOLE, column=laws))
     walks = exact.filter(pl.col("method").is_in([FIRST_LEAF, STATIONARY]))
     by_model = [rows for _, rows in walks.group_by("replica", maintain_order=True)]
     apart = [largest(rows.filter(method=STATIONARY)["distance"].to_numpy()) for rows in by_model]

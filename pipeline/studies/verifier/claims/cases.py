@@ -29,6 +29,8 @@ def decoders(context: Results) -> Iterator[Gate]:
     yield evidence.gate(context, "22", "too cold", c.CODE_TOO_COLD, above(0), source)
     source = TABLE.format("3.6")
     yield evidence.gate(context, "23", "five settings", c.CODE_POOLED, above(0), source)
+    yield evidence.gate(context, "23", "by as many queries", c.CODE_EQUAL, above(0), source, kind=OWN)
+    yield evidence.gate(context, "23", "per query", c.CODE_RATE, above(1), source, kind=OWN)
     yield evidence.gate(context, "24", "queries from 2 to 4", c.CODE_BLOCK_COST[2], at_least(1.5), source)
     yield evidence.gate(context, "24", "queries from 4 to 8", c.CODE_BLOCK_COST[4], at_least(1.5), source)
     yield evidence.gate(context, "24", "more candidates are no better", c.CODE_BLOCK_ACCURACY, at_most(0), source)

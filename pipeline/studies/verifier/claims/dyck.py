@@ -12,7 +12,8 @@ from pipeline.kit.conditions import above, at_least, at_most, below, within
 from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.verifier import comparisons as c
 from pipeline.studies.verifier.names import GROUND_TRUTH, HELD, RANDOM, SEEN, TRAINED
-from schemas.claims import CEILING, OWN
+from schemas.claims import OWN
+from schemas.verifier.vgb_dyck import EXACT, LEARNED
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
@@ -70,8 +71,15 @@ def prefixes(context: Results) -> Iterator[Gate]:
         yield evidence.gate(
             context, "14", f"rows and columns{words}", c.CELL_STEPS[name], at_least(-0.02), source, **kind
         )
+        likeliest = c.OVER_GREEDY_CELLS[name]
+        yield evidence.gate(context, "14", f"over the likeliest signs{words}", likeliest, above(0), source, kind=OWN)
         source = TABLE.format("3.4")
         yield evidence.gate(context, "17", f"no cell without it{words}", c.UNNECESSARY[name], below(0), source, **kind)
+        for part, comparison in (
+            ("the same strings", c.UNNECESSARY_PAIRED[name]),
+            ("strings that can be completed", c.UNNECESSARY_VALID[name]),
+        ):
+            yield evidence.gate(context, "17", f"{part}{words}", comparison, below(0), source, kind=OWN)
         yield from _backtracks(context.table("algorithm_1").filter(prefixes=name), words, source)
     yield from _as_printed(context)
 
@@ -132,6 +140,10 @@ def unseen(context: Results) -> Iterator[Gate]:
         left, name = c.ERRORS_LEFT[p], f"mistakes left, top_p {p}"
         yield evidence.gate(context, "15", name, left, below(1), source, published=printed[p])
         yield evidence.gate(context, "15", f"by how much, top_p {p}", left, at_most(bar), source, kind=OWN)
+        likeliest = c.OVER_GREEDY[p]
+        yield evidence.gate(
+            context, "15", f"fewer than the likeliest signs, top_p {p}", likeliest, above(0), source, kind=OWN
+        )
     yield evidence.gate(context, "15", "more at top_p 1.0", c.REDUCTION, above(0), source)
     source = TABLE.format("3.16")
     more = Published(0.00664, derivation="(245.8 - 179.4) / 10,000")
@@ -162,23 +174,27 @@ def unseen(context: Results) -> Iterator[Gate]:
     yield evidence.gate(context, "19", "as many", c.DIVERSITY, within(0, 1.0), source, published=same)
     more = Published(0.05, derivation="5.52 - 5.47")
     yield evidence.gate(context, "19", "than at top_p 0.9", c.DIVERSITY_LOW, at_least(-0.5), source, published=more)
+    for p, right in c.RIGHT.items():
+        yield evidence.gate(context, "19", f"distinct right ones, top_p {p}", right, above(0), source, kind=OWN)
+    yield evidence.gate(
+        context, "19", "distinct right ones by the ground truth", c.RIGHT_KNOWN, above(0), source, kind=OWN
+    )
+    source = SECTION.format("3.2")
+    for p, queries in c.PER_RIGHT.items():
+        yield evidence.gate(context, "21", f"fewer for a right completion, top_p {p}", queries, below(1), source)
     source = SECTION.format("3.2.1")
-    for p in (c.LOW, c.HIGH):
-        yield evidence.gate(
-            context,
-            "21",
-            f"few more, top_p {p}",
-            c.COST_BOUND[p],
-            at_most(0),
-            source,
-            published=Published(0.0, form=CEILING, derivation="at most Q B tokens more"),
-        )
+    for p, bound in c.COST_BOUND.items():
+        name = f"within quota and stride, top_p {p}"
+        yield evidence.gate(context, "21", name, bound, at_most(0), source, kind=OWN)
     yield evidence.gate(context, "21", "exact counts", c.EXACT, at_least(1), source, kind=OWN)
 
 
 def factorial(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 34: which part of the gain is finding mistakes, and which refilling greedily."""
     source = "no source: beyond " + TABLE.format("3.16")
+    for p, comparison in c.BY_CHANCE.items():
+        name = f"going back at random, top_p {p}"
+        yield evidence.gate(context, "34", name, comparison, above(0), source, kind=OWN)
     for (p, refill), comparison in c.FINDING.items():
         name = f"finding, {refill} refill, top_p {p}"
         yield evidence.gate(context, "34", name, comparison, above(0), source, kind=OWN)
@@ -197,6 +213,16 @@ def walks(context: Results) -> Iterator[Gate]:
     yield evidence.gate(context, "30", "nearer than rejection", c.VGB_NEARER, below(0), source)
     yield evidence.gate(context, "30", "stationary law", c.VGB_EXACT, at_most(1e-9), source)
     yield evidence.gate(context, "30", "always balanced", c.VGB_VALID, at_most(1e-9), source)
+    for kind, words in ((EXACT, "told the truth at leaves"), (LEARNED, "the verifier at leaves")):
+        yield evidence.gate(
+            context, "30", f"nearer than no verifier, {words}", c.VGB_BASE[kind], below(0), source, kind=OWN
+        )
+        name = f"rejection nearer than no verifier, {words}"
+        yield evidence.gate(context, "30", name, c.ALRS_BASE[kind], below(0), source, kind=OWN)
+    name = "nearer than rejection of whole strings, the verifier at leaves"
+    yield evidence.gate(context, "30", name, c.WHOLE_LEARNED, below(0), source, kind=OWN)
+    name = "as few laws as rejection of whole strings"
+    yield evidence.gate(context, "30", name, c.WHOLE_COST, at_most(1), source, kind=OWN)
     yield evidence.gate(context, "31", "thresholds distort most", c.HARD_FARTHER, above(0), source)
     source = "Li 2025, section 3.3.1, by the stand-in"
     yield evidence.gate(context, "30", "test cases", c.VGB_CASES_NEARER, below(0), source, kind=OWN)

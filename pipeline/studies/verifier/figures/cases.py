@@ -8,11 +8,12 @@ from typing import Any
 import polars as pl
 
 from pipeline.kit import charts, comparisons, intervals, plots
-from pipeline.kit.charts import Figure, number
+from pipeline.kit.charts import Figure
 from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
-from pipeline.studies.verifier.comparisons import CODE_PER_QUERY, CODE_POOLED, VGB_CASES_NEARER
+from pipeline.studies.verifier.comparisons import CODE_EQUAL, CODE_MORE_QUERIES, CODE_POOLED, VGB_CASES_NEARER
 from pipeline.studies.verifier.figures import below
+from pipeline.studies.verifier.figures.words import signed
 
 LOOKS = {
     "no backtracks": Look(charts.BLUE),
@@ -39,22 +40,29 @@ def fig33(context: Results) -> Figure:
         .agg(pl.mean("calls", "distinct"))
         .with_columns(panel=pl.format("top_p, T = {}", "setting"))
     )
+    blocks = data.filter(pl.col("kind").str.starts_with("block"))["setting"].unique()
+    longer = data.filter(pl.col("setting").is_in(blocks)).with_columns(
+        panel=pl.format("top_p, T = {}, with block best-of-n", "setting")
+    )
+    data = pl.concat([data.filter(~pl.col("kind").str.starts_with("block")), longer])
     top = plots.most(data["distinct"])
     panels: list[plots.Panel] = []
     for name, rows in plots.split(data, "panel"):
         x = Axis("calls", "queries, C", form="~s", count=4, zero=True)
-        y = Axis("distinct", None if panels else "distinct right test cases", domain=[0, 1.03 * top])
+        y = Axis("distinct", None if len(panels) % 2 else "distinct right test cases", domain=[0, 1.03 * top])
         panels.append(
-            plots.panel(plots.lines(rows, x, y, Kinds("kind", LOOKS).among(data["kind"]), dots=True), name, 165, 220)
+            plots.panel(plots.lines(rows, x, y, Kinds("kind", LOOKS).among(data["kind"]), dots=True), name, 235, 190)
         )
-    found = comparisons.read(context, [CODE_PER_QUERY[8]]).row(0, named=True)
+    found, more = (comparisons.read(context, [each]).row(0, named=True) for each in (CODE_EQUAL, CODE_MORE_QUERIES))
+    gain, low, high = (signed(found[name], 1, 100) for name in ("value", "lo", "hi"))
+    spent = None if more["value"] is None else more["value"] - 1
     last = data.group_by("kind", "panel", maintain_order=True).last()
     return plots.figure(
-        plots.grid(panels, 3, spacing=14),
+        plots.grid(panels, 2, spacing=14),
         data,
-        f"Algorithm 1 finds {number(found['value'], 1)} times as many test cases per query as block best-of-8",
-        f"Stand-in for CodeLlama; means over {plots.count([found['n']], 'model')} and their runs. Dashed: Algorithm 1; "
-        "dotted: block best-of-n",
+        f"By as many queries Algorithm 1 changes accuracy by {gain} points ({low} to {high}) over five settings",
+        f"Stand-in for CodeLlama; means over {plots.count([found['n']], 'model')} and their runs. In all Algorithm 1 "
+        f"takes {signed(spent, 0, 100)} % queries. Dashed: Algorithm 1; dotted: block best-of-n",
         told=f"At the end: {plots.tell(last, '{panel}, {kind}: {distinct:.1f} for {calls:,.0f} queries')}.",
     )
 
@@ -76,12 +84,10 @@ def settings(context: Results) -> Figure:
     y = Axis("setting", "top_p, temperature", "N", order=compared, more={"grid": True, "tickBand": "extent"})
     by = Kinds("kind", LOOKS).among(data["kind"])
     pooled = comparisons.read(context, [CODE_POOLED]).row(0, named=True)
-    gain = None if pooled["value"] is None else 100 * pooled["value"]
-    sign = "+" if gain is not None and gain > 0 else ""
     return plots.figure(
         plots.points(data, x, y, by, ends=("lo", "hi"), apart="kind"),
         data,
-        f"Algorithm 1 changes accuracy by {sign}{number(gain, 1)} points over "
+        f"Algorithm 1 changes accuracy by {signed(pooled['value'], 1, 100)} points over "
         f"{plots.count([len(compared)], 'setting')}",
         f"Stand-in for CodeLlama; means over {plots.count([pooled['n']], 'model')}, bars: 95 % intervals",
         told=plots.tell(data.sort("setting"), "{setting}, {kind}: {value:.3f}") + ".",

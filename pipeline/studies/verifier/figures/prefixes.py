@@ -8,7 +8,8 @@ from pipeline.kit import charts, comparisons, intervals, plots
 from pipeline.kit.charts import Figure
 from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
-from pipeline.studies.verifier.comparisons import FORCED, LARGEST_CELL
+from pipeline.studies.verifier.comparisons import FORCED, LARGEST_CELL, OVER_GREEDY_CELLS
+from pipeline.studies.verifier.figures.words import signed
 from pipeline.studies.verifier.names import SEEN
 
 REFILLS = {"argmax": "refilled greedily", "sample": "refilled by sampling"}
@@ -35,7 +36,7 @@ LOOKS = {
     PRINTED: Look(charts.VERMILLION, shape="cross"),
 }
 PANELS = {"seen": "trained on their mistakes", "held": "further prefixes", "published": "published"}
-PUBLISHED_LEVEL = 0.331  # of nucleus sampling, Table 3.2
+PUBLISHED_LEVELS = {("published", "none"): 0.331, ("published", "greedy"): 0.334}  # Table 3.2
 RIGHT = plots.share("value", "completed rightly")
 APART = 0.25  # on the axis of strides
 
@@ -57,11 +58,10 @@ def forced(context: Results) -> Figure:
     aside = {name: 0.1 * (n - (len(by.looks) - 1) / 2) for n, name in enumerate(by.looks)}
     drawn = data.with_columns(x=pl.col("stride") + pl.col("decoder").replace_strict(aside, return_dtype=pl.Float64))
     found = comparisons.read(context, [FORCED[SEEN]]).row(0, named=True)
-    gain = _points(found["value"])
     return plots.figure(
         plots.points(drawn, x.but(field="x"), RIGHT, by, ends=("lo", "hi"), tips=["stride"], size=70),
         data,
-        f"Erasing {max(PUBLISHED)} signs before a mistake changes accuracy by {gain} points",
+        f"Erasing {max(PUBLISHED)} signs before a mistake changes accuracy by {signed(found['value'], 0, 100)} points",
         f"Means over {plots.count([found['n']], 'model')}, bars: 95 % intervals; error-inducing prefixes, top_p 0.9",
         told=plots.tell(data, "{decoder}, B = {stride}: {value:.2f}") + ".",
         width=430,
@@ -82,8 +82,8 @@ def algorithm_1(context: Results) -> Figure:
     data = pl.concat([ours, printed], how="diagonal_relaxed").with_columns(
         line=pl.format("Q = {}", "quota"), panel=pl.col("prefixes").replace_strict(PANELS, return_dtype=pl.String)
     )
-    without = context.table("forced").filter(refill="none").group_by("prefixes").agg(pl.mean("accuracy"))
-    levels = dict(without.iter_rows()) | {"published": PUBLISHED_LEVEL}
+    without = context.table("forced").filter(stride=0).group_by("prefixes", "refill").agg(pl.mean("accuracy"))
+    levels = {(prefixes, refill): level for prefixes, refill, level in without.iter_rows()} | PUBLISHED_LEVELS
     quotas = sorted(set(data["line"]))
     by = plots.kinds(
         dict(zip(quotas, (charts.SKY, charts.BLUE, charts.BLACK), strict=False)), "line", dashes=False, shapes=True
@@ -97,24 +97,23 @@ def algorithm_1(context: Results) -> Figure:
     for prefixes, name in PANELS.items():
         own, y = data.filter(prefixes=prefixes), RIGHT.but(**{"title": None} if panels else {})
         layers = [*plots.lines(own, x, y, by), *plots.points(own, x, y, by, ends=("lo", "hi"), size=60)]
-        if prefixes in levels:
-            layers = [*plots.rule(y, levels[prefixes], dash=[4, 3]), *layers]
+        for refill, dash in (("none", [4, 3]), ("greedy", plots.DOTTED)):
+            if (prefixes, refill) in levels:
+                layers = [*plots.rule(y, levels[prefixes, refill], dash=dash), *layers]
         panels.append(plots.panel(layers, name, 165, 230))
-    found = comparisons.read(context, [LARGEST_CELL[SEEN]]).row(0, named=True)
-    gain = _points(found["value"])
+    found, likeliest = (
+        comparisons.read(context, [each[SEEN]]).row(0, named=True) for each in (LARGEST_CELL, OVER_GREEDY_CELLS)
+    )
     return plots.figure(
         plots.grid(panels, 3, spacing=14),
         data,
-        f"Algorithm 1 with Q = 4, B = 6 changes accuracy by {gain} points where a model is about to make a mistake",
+        f"Where a model is about to make a mistake Algorithm 1 with Q = 4, B = 6 changes accuracy by "
+        f"{signed(found['value'], 0, 100)} points; its weakest setting, from the likeliest signs alone, by "
+        f"{signed(likeliest['value'], 0, 100)}",
         f"Means over {plots.count([found['n']], 'model')}, bars: 95 % intervals. "
-        "Dashed: nucleus sampling with top_p 0.9",
+        "Dashed: nucleus sampling with top_p 0.9; dotted: the likeliest signs alone",
         told=plots.tell(data, "{panel}, {line}, B = {stride}: {value:.2f}") + ".",
     )
-
-
-def _points(gain: float | None) -> str:
-    """Return a difference of shares in points, with its sign."""
-    return "–" if gain is None else f"{100 * gain:+.0f}".replace("-", "−")
 
 
 def _summarised(context: Results, table: pl.DataFrame, *by: str) -> pl.DataFrame:

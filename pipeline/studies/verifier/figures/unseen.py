@@ -1,16 +1,21 @@
-"""Figures ``unseen`` and ``finding``: mistakes on unseen prompts (Li 2025, Tables 3.3 and 3.16, and beyond)."""
+"""Figures ``unseen``, ``truncated`` and ``finding``: mistakes on unseen prompts (Li 2025, Tables 3.3, 3.5 and 3.16, and
+beyond)."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import altair as alt
 import polars as pl
 
 from pipeline.kit import charts, comparisons, intervals, plots
 from pipeline.kit.charts import Figure, number
 from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
-from pipeline.studies.verifier.comparisons import ERRORS_LEFT, FINDING, HIGH, LOW, REFILLING
+from pipeline.studies.verifier.comparisons import FINDING, HIGH, LOW, REFILLING
 from pipeline.studies.verifier.names import GROUND_TRUTH, NONE, RANDOM, TRAINED
 
+LIKELIEST = "the likeliest signs alone, no verifier"
 DECODERS = {
     (NONE, ""): "no backtracks",
     (RANDOM, "sample"): "random verifier, sampled refill",
@@ -22,19 +27,26 @@ DECODERS = {
 }
 
 
+RIGHT_BELOW: dict[str, Any] = {"align": "left", "dx": 8, "dy": 9}  # of a mark stands its name
+LEFT: dict[str, Any] = {"align": "right", "dx": -8}
 REFILLS = {"": "nothing erased", "sample": "sampled refill", "argmax": "greedy refill"}
 
 
 @plots.drawn("Mistakes on unseen prompts")
 def unseen(context: Results) -> Figure:
     """Mistakes per 100 prompts of every decoder and model."""
-    data = plots.some(context.table("unseen")).with_columns(
+    table = plots.some(context.table("unseen")).with_columns(
         decoder=pl.struct("verifier", "refill").map_elements(
             lambda row: DECODERS[row["verifier"], row["refill"]], return_dtype=pl.String
         ),
         how=pl.col("refill").replace_strict(REFILLS, return_dtype=pl.String),
         percent=100 * pl.col("errors") / pl.col("n"),
-        panel=pl.format("top_p {}", "top_p"),
+    )
+    likeliest = table.filter(top_p=0.0).with_columns(decoder=pl.lit(LIKELIEST))
+    levels = [table.filter(top_p=float(p)) for p in (LOW, HIGH)]
+    data = pl.concat(
+        pl.concat([rows, likeliest]).with_columns(panel=pl.lit(f"top_p {p}"))
+        for p, rows in zip((LOW, HIGH), levels, strict=True)
     )
     by = plots.kinds(
         dict(zip(REFILLS.values(), (charts.BLACK, charts.ORANGE, charts.BLUE), strict=True)), "how", shapes=True
@@ -42,18 +54,66 @@ def unseen(context: Results) -> Figure:
     panels: list[plots.Panel] = []
     for name, rows in plots.split(data, "panel"):
         x = Axis("percent", "wrong, per 100 prompts", domain=[0, 1.05 * plots.most(data["percent"])])
-        y = Axis("decoder", None, "N", order=list(DECODERS.values()), more={"labels": not panels})
+        y = Axis("decoder", None, "N", order=[LIKELIEST, *DECODERS.values()], more={"labels": not panels})
         panels.append(plots.panel(plots.seeds(rows, x, y, by, tips=["replica"], opacity=0.7), name, 175, 200))
-    left = [comparisons.read(context, [ERRORS_LEFT[p]]).row(0, named=True) for p in (LOW, HIGH)]
-    words = " and ".join(number(None if row["value"] is None else 100 * (1 - row["value"]), 0) for row in left)
     means = data.group_by("panel", "decoder", maintain_order=True).agg(pl.mean("percent"))
+    ours = means.filter(decoder=DECODERS[TRAINED, "argmax"])["percent"]
     return plots.figure(
         plots.grid(panels, spacing=16),
         data,
-        f"Algorithm 1 takes away {words} % of mistakes at top_p {LOW} and {HIGH}",
-        f"A mark for each of {plots.count([left[0]['n']], 'model')}, mean of its runs; ticks: their means",
+        f"Of 100 prompts Algorithm 1 completes {' and '.join(number(each, 1) for each in ours)} wrongly at top_p {LOW} "
+        f"and {HIGH}, the likeliest signs alone {number(_mean(likeliest['percent']), 1)}",
+        f"A mark for each of {plots.count([data['replica'].n_unique()], 'model')}, mean of its runs; ticks: means",
         told=f"Wrong per 100: {plots.tell(means, '{panel}, {decoder}: {percent:.1f}')}.",
     )
+
+
+@plots.drawn("Right completions against mistakes")
+def truncated(context: Results) -> Figure:
+    """Distinct right completions of ten, and mistakes, of sampling alone at every top_p and of Algorithm 1."""
+    errors = plots.some(context.table("unseen")).filter(pl.col("refill") != "sample", pl.col("verifier") != RANDOM)
+    diverse = context.table("diversity").group_by("replica", "top_p", "verifier").agg(pl.mean("right"))
+    both = errors.join(diverse, on=["replica", "top_p", "verifier"], maintain_order="left")
+    names = {NONE: "no verifier", TRAINED: "Algorithm 1", GROUND_TRUTH: "Algorithm 1 with the ground truth"}
+    means = both.group_by("verifier", "top_p", maintain_order=True).agg(
+        pl.mean("right"), percent=(100 * pl.col("errors") / pl.col("n")).mean()
+    )
+    data = means.sort("verifier", "top_p").with_columns(
+        decoder=pl.col("verifier").replace_strict(names, return_dtype=pl.String), word=pl.format("top_p {}", "top_p")
+    )
+    looks = dict(zip(names.values(), (charts.BLACK, charts.VERMILLION, charts.BLUE), strict=True))
+    x = Axis("right", "distinct right completions of ten", domain=[0.8, 1.12 * plots.most(data["right"])])
+    y = Axis("percent", "wrong, per 100 prompts", domain=[0, 1.12 * plots.most(data["percent"])])
+    by = plots.kinds(looks, "decoder", dashes=False, shapes=True).among(data["decoder"])
+    plain, verified = data.filter(verifier=NONE), data.filter(pl.col("verifier") != NONE)
+    words = [
+        alt.Chart(rows)
+        .mark_text(**place, fontSize=plots.SMALL)
+        .encode(x=x.at(alt.X), y=y.at(alt.Y), text="word:N", color=by.colour())
+        for rows, place in ((plain, RIGHT_BELOW), (verified, LEFT))
+    ]
+    line = alt.Chart(plain).mark_line(color=charts.BLACK)
+    ours = data.filter(verifier=TRAINED, top_p=float(LOW)).row(0, named=True)
+    near = plain.sort((pl.col("right") - ours["right"]).abs()).row(0, named=True)
+    told = "{right:.2f} distinct right completions of ten and {percent:.1f} in 100 wrong"
+    return plots.figure(
+        [
+            line.encode(x=x.at(alt.X), y=y.at(alt.Y), order="top_p:Q"),
+            *plots.points(data, x, y, by, tips=["top_p"], size=70),
+            *words,
+        ],
+        data,
+        f"Algorithm 1 at top_p {LOW} gives {told.format(**ours)}, sampling alone at top_p {near['top_p']:g} "
+        f"{near['right']:.2f} and {near['percent']:.1f}",
+        f"Means over {plots.count([both['replica'].n_unique()], 'model')}; top_p 0: the likeliest signs alone",
+        told=plots.tell(data, "{decoder}, top_p {top_p}: {right:.2f} right, {percent:.1f} in 100 wrong") + ".",
+        width=430,
+        height=290,
+    )
+
+
+def _mean(values: pl.Series) -> float:
+    return float(values.to_numpy().mean())
 
 
 @plots.drawn("What finding mistakes and what refilling takes away")

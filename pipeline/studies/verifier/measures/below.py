@@ -22,7 +22,7 @@ from pipeline.languages.constrained import prefix_mass
 from pipeline.models.llama.decoding import Cached
 from pipeline.studies.verifier.exact.tokenwise import action_level_calls, action_level_law
 from pipeline.studies.verifier.exact.vgb import Tree
-from schemas.verifier.vgb_dyck import ALRS, BASE, EXACT, FIRST_LEAF, LEARNED, STATIONARY, TRS
+from schemas.verifier.vgb_dyck import ALRS, BASE, EXACT, FIRST_LEAF, LEARNED, STATIONARY, TRS, WHOLE
 
 if TYPE_CHECKING:
     from pipeline.models.llama import decoder
@@ -100,13 +100,14 @@ def laws(
         tree = Tree(tuple(base), tuple(own))
         found: dict[str, tuple[Array, float]] = {
             BASE: (mass, 0.0),
+            WHOLE: (mass * own[-1] / (mass * own[-1]).sum(), 0.0),
             TRS: action_level_law(base, hard),
             ALRS: action_level_law(base, own),
             FIRST_LEAF: (tree.first_leaf_law(), 0.0),
             STATIONARY: (tree.leaf_law(), 0.0),
         }
         steps = tree.absorbed()[1]
-        costs = _costs(base, own, hard, steps)
+        costs = _costs(base, own, hard, steps, float((mass * own[-1]).sum()))
         for method, (law, stuck) in found.items():
             expansions, evaluations = costs[method]
             yield {
@@ -123,11 +124,13 @@ def laws(
 
 
 def _costs(
-    base: list[Array], values: list[Array], hard: list[Array], steps: float
+    base: list[Array], values: list[Array], hard: list[Array], steps: float, accepted: float
 ) -> dict[str, tuple[float | None, float | None]]:
     """Return how many laws of a next action and how many values each sampler is expected to ask for, by its name, if
-    it remembers none of them; None where it may never end, or has no rule when to."""
+    it remembers none of them; None where it may never end, or has no rule when to. ``accepted`` is the probability
+    that a whole string is."""
     costs: dict[str, tuple[float | None, float | None]] = {BASE: (float(len(base)), 0.0), STATIONARY: (None, None)}
+    costs[WHOLE] = len(base) / accepted, 1 / accepted
     for method, own in ((TRS, hard), (ALRS, values)):
         # A law for each prefix that it comes to, and a value for each action that it draws.
         prefixes = 1 + sum(float(action_level_law(base[:h], own[: h + 1])[0].sum()) for h in range(1, len(base)))
