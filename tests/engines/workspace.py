@@ -45,6 +45,7 @@ COPIED = (
 )
 STUDIES = list(YAML(typ="safe").load((REPOSITORY / "params.yaml").read_text(encoding="utf-8"))["studies"])
 TIMEOUT = 900.0  # machines may be busy
+NOBODY = "nobody"  # no job ends so
 GONE_SECONDS = 10.0  # that what a kill has left may take to end
 
 # What must be made again below a run of the toy study. The figures of toy-losses read the tables of both experiments.
@@ -77,6 +78,7 @@ class Workspace:
 
     path: Path
     env: dict[str, str] = field(default_factory=dict)
+    held: str = NOBODY
 
     def start(self, *command: str, **env: str) -> subprocess.Popen[str]:
         """Start a command in a session of its own, stdout and stderr together."""
@@ -192,11 +194,12 @@ class Workspace:
             out.write(text)
 
     def wait_for_step(self, job: str, process: subprocess.Popen[str]) -> None:
-        """Wait until ``process`` has the step at work: it holds its lock and has written its process id there."""
+        """Wait until ``process`` has the step at work: it has written its process id to its lock, and waits if held."""
         lock = self.path / ".sandglass/jobs" / f"{job}.lock"
         before = lock.read_text() if lock.exists() else ""
+        waits = self._waits(self.held)
         deadline = time.monotonic() + TIMEOUT
-        while not lock.exists() or lock.read_text() in ("", before):
+        while not lock.exists() or lock.read_text() in ("", before) or (job.endswith(self.held) and not waits.exists()):
             assert process.poll() is None, f"{job} did not start: {process.communicate()[0]}"
             assert time.monotonic() < deadline, f"{job} did not start"
             time.sleep(0.05)
@@ -204,11 +207,17 @@ class Workspace:
 
     def hold(self, job: str) -> dict[str, str]:
         """The environment in which a dataset or a run of the toy study waits until `release`."""
+        self.held = job
+        self._waits(job).unlink(missing_ok=True)
         return {"TOY_WAIT": f"{job}:{self.path.with_name('go')}"}
 
     def release(self) -> None:
         """Let what waits go on."""
+        self.held = NOBODY
         self.path.with_name("go").touch()
+
+    def _waits(self, job: str) -> Path:
+        return self.path.with_name(f"go.{job}")
 
     def artifacts(self) -> dict[str, bytes]:
         """Every file that was built, with its bytes."""

@@ -17,10 +17,16 @@ def sample(rows: int, generator: np.random.Generator) -> np.ndarray:
 
 
 def wait(job: str) -> None:
-    """Wait for a file, if TOY_WAIT=<job>:<file> asks this job to: a test makes the file when it has seen enough."""
+    """Wait for a file, if TOY_WAIT=<job>:<file> asks this job to: a test makes the file when it has seen enough.
+
+    That the job waits is told by a file <file>.<job>.
+    """
     who, _, file = os.environ.get("TOY_WAIT", "").partition(":")
+    if who != job:
+        return
+    Path(f"{file}.{job}").touch()
     deadline = time.monotonic() + PATIENCE
-    while who == job and not Path(file).exists():
+    while not Path(file).exists():
         if time.monotonic() > deadline:
             raise TimeoutError(f"nobody made {file}")
         time.sleep(0.05)
