@@ -249,13 +249,14 @@ class Independent(Result):
     eta: pl.Float64 = pa.Field(gt=0, description="time between the points of a pair")
     T: pl.Float64 = pa.Field(gt=0, description="time span of a trajectory with as many pairs, 2 m eta up to rounding")
     m: pl.Int32 = pa.Field(ge=1, description="pairs")
-    seed: pl.Int32 = pa.Field(ge=0, description="number of the sample, from 0")
+    seed: pl.Int32 = pa.Field(ge=0, description="number of the trajectory whose labels and noise these pairs have")
+    draw: pl.Int32 = pa.Field(ge=0, description="number of the sample beside this trajectory, from 0")
     value: pl.Float64 = pa.Field(gt=0, nullable=True, description="the quantity; null where p is no density")
 
     class Config:
         """One row per sample."""
 
-        unique = ["quantity", "eta", "T", "seed"]
+        unique = ["quantity", "eta", "T", "seed", "draw"]
 
 
 class Complexity(Result):
@@ -298,6 +299,21 @@ class Closeness(Result):
     exc: pl.Float64 = pa.Field(ge=0, nullable=True, description="measured: geometric mean over trajectories")
 
 
+class Widths(Result):
+    """Beyond the source: what wide noise costs in the limit, far beyond the widths that are fitted."""
+
+    eta: pl.Float64 = pa.Field(gt=0, description="time between the points of a pair")
+    sd_q: pl.Float64 = pa.Field(gt=0, description="standard deviation of the noise, whose mean is that of the process")
+    limit_kl: pl.Float64 = pa.Field(gt=0, description="limit of m E KL")
+    limit_exc: pl.Float64 = pa.Field(gt=0, description="limit of m E Exc")
+    over: pl.Float64 = pa.Field(gt=0, description="limit_kl over that of the narrowest noise")
+
+    class Config:
+        """One row per interval and width."""
+
+        unique = ["eta", "sd_q"]
+
+
 class ClosenessFits(Result):
     """Beyond the source: excess risk and KL of every fitted classifier."""
 
@@ -324,4 +340,5 @@ SCHEMAS = {
     "sde_independent": Independent,
     "sde_closeness": Closeness,
     "sde_closeness_fits": ClosenessFits,
+    "sde_widths": Widths,
 }

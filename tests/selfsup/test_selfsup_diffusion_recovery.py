@@ -14,7 +14,7 @@ from scipy import special
 from pipeline.errors import SandglassError
 from pipeline.languages.diffusions import CONDITIONAL, MARGINAL, Contrast, LogCosh, OrnsteinUhlenbeck, log_normal, pairs
 from pipeline.models.pair_classifier import log_quadratic, mlp
-from pipeline.studies.selfsup.analysis.diffusion_closeness import matching
+from pipeline.studies.selfsup.analysis.diffusion_closeness import matching, widths
 from pipeline.studies.selfsup.measures import diffusion_limit
 from pipeline.studies.selfsup.measures import diffusion_recovery as recovery
 from pipeline.studies.selfsup.measures.diffusion_fits import Task, fitted
@@ -249,3 +249,14 @@ def test_the_objective_is_the_squared_error_of_the_label() -> None:
     h = special.expit(batch["pairs"].sum(-1))
     assert np.allclose(found["loss"], ((h - batch["labels"]) ** 2).mean(-1), atol=1e-6)
     assert np.allclose(found["accuracy"], ((h > 0.5) == (batch["labels"] > 0.5)).mean(-1))
+
+
+def test_far_wider_noise_costs_more_in_the_limit_on_a_grid_that_is_wide_enough() -> None:
+    rows = list(widths(OU, 0.5, [1.0, 3.0, 20.0]))
+    assert [row["sd_q"] for row in rows] == [1.0, 3.0, 20.0] and rows[0]["over"] == 1
+    assert rows[1]["over"] < 1 < 2 < rows[2]["over"] < 3
+    # Nothing of it is the grid's: the same for the law of the process on one twice as wide.
+    noise = Contrast(MARGINAL, 0.0, 1.0)
+    near, far = (Task(OU, 0.5, noise, reach=reach) for reach in (9, 18))
+    assert diffusion_limit.of(far.reference, far.phi).kl == pytest.approx(rows[0]["limit_kl"], rel=1e-6)
+    assert diffusion_limit.of(near.reference, near.phi).kl == pytest.approx(rows[0]["limit_kl"], rel=1e-12)

@@ -255,8 +255,8 @@ def test_gates_on_bounds_fail_where_one_is_violated(
         ("closeness-wide", 3.0, FAILS),
         ("closeness-against-divergence", 0.5, FAILS),
         ("drift-fine-over-coarse", 0.5, FAILS),
-        ("gap-worth-400", 0.9, FAILS),
-        ("gap-gain-400", 1.2, FAILS),
+        ("gap-dependence-0.0625", 0.9, FAILS),
+        ("gap-dependence-fine-over-coarse", 0.8, FAILS),
     ],
 )
 def test_gates_can_fail(

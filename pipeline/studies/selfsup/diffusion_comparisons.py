@@ -15,7 +15,7 @@ from pipeline.kit.comparisons import MEAN, MEDIAN, OWN, RATIO, Arm
 from pipeline.studies.selfsup.names import CLOSENESS, KERNELS, LOGCOSH_RUNS, NETWORK, SPAN
 from schemas.comparisons import NOTHING, SEEDS
 
-TRAJECTORY = "trajectory"
+TRAJECTORY, INDEPENDENT = "trajectory", "independent"
 GEOMETRIC, QUOTIENT = "geometric mean of", "the first over the second"
 Comparison = partial(comparisons.Comparison, unit=TRAJECTORY, learned=False)
 
@@ -81,33 +81,46 @@ GAP_RATE = {
     for eta in GAP_ETAS
 }
 _WIDEST = tuple(Arm(f"eta = {eta:g}") for eta in (GAP_ETAS[-1], GAP_ETAS[0]))
-_KINDS = (Arm("pairs of a trajectory"), Arm("as many independent pairs"))
 
 
-def _quotients(
-    key: str, measure: str, arms: tuple[Arm, ...], in_common: str = NOTHING
-) -> dict[float, comparisons.Comparison]:
-    """Declare a quotient of mean Phi at every time span, which ``key`` and ``measure`` name as ``{span}``."""
+def _quotients(key: str, measure: str, in_common: str) -> dict[float, comparisons.Comparison]:
+    """Declare a quotient of mean Phi of two intervals at every time span, which texts name as ``{span}``."""
     return {
         span: Comparison(
             key.format(span=f"{span:g}"),
             f"{measure.format(span=f'{span:g}')}, the first over the second",
             OWN,
             SPAN,
-            arms,
+            _WIDEST,
             in_common,
         )
         for span in GAP_SPANS
     }
 
 
-GAP_RATIO = _quotients("gap-ratio-{span}", "mean Phi at T = {span}", _WIDEST, SEEDS)
+GAP_RATIO = _quotients("gap-ratio-{span}", "mean Phi at T = {span}", SEEDS)
 GAP_APART = _quotients(
-    "gap-ratio-{span}-independent", "mean Phi of independent pairs, as many as at T = {span}", _WIDEST
+    "gap-ratio-{span}-independent", "mean Phi of independent pairs, as many as at T = {span}", NOTHING
 )
-GAP_WORTH = _quotients("gap-worth-{span}", f"mean Phi at T = {{span}}, eta = {GAP_ETAS[0]:g}", _KINDS)
-GAP_GAIN = _quotients(
-    "gap-gain-{span}", f"mean Phi at eta = {GAP_ETAS[-1]:g} over that at {GAP_ETAS[0]:g}, T = {{span}}", _KINDS
+# At each T the quotient of means over trajectories, over all T its geometric mean.
+DEPENDENCE = {
+    eta: Comparison(
+        f"gap-dependence-{eta:g}",
+        f"mean Phi at eta = {eta:g}, the first over the second, over time spans",
+        OWN,
+        SPAN,
+        (Arm("pairs of a trajectory"), Arm("as many independent pairs")),
+        SEEDS,
+    )
+    for eta in GAP_ETAS
+}
+MORE_DEPENDENT = Comparison(
+    "gap-dependence-fine-over-coarse",
+    "mean Phi of pairs of a trajectory over that of independent ones, over time spans: the first over the second",
+    OWN,
+    SPAN,
+    (Arm(f"eta = {GAP_ETAS[0]:g}"), Arm(f"eta = {GAP_ETAS[-1]:g}")),
+    SEEDS,
 )
 COMPLEXITY_RATE = Comparison(
     "complexity-rate", "slope of log empirical Rademacher complexity against log m, eta = 1", OWN, SPAN
@@ -115,7 +128,8 @@ COMPLEXITY_RATE = Comparison(
 
 # E5: models of one seed learn from one trajectory, from weights that are the same at the start
 Models = partial(comparisons.Comparison, unit=comparisons.MODEL, learned=False)
-EULER_SIZES = {m: run for m, run in LOGCOSH_RUNS.items() if 4000 <= m <= 64000}
+EULER_SIZES = {m: run for m, run in LOGCOSH_RUNS.items() if m <= 64000}
+ENOUGH = 4000  # pairs, from which on a network is asked to be better
 AGAINST_EULER = {
     m: Models(f"euler-{m}", f"KL(p* | p) over that of Euler's kernel, m = {m}", MEDIAN, NETWORK, (Arm("", run),))
     for m, run in EULER_SIZES.items()
@@ -196,8 +210,8 @@ ALL = [
     *GAP_RATE.values(),
     *GAP_RATIO.values(),
     *GAP_APART.values(),
-    *GAP_WORTH.values(),
-    *GAP_GAIN.values(),
+    *DEPENDENCE.values(),
+    MORE_DEPENDENT,
     COMPLEXITY_RATE,
     *AGAINST_EULER.values(),
     *MORE_PAIRS.values(),

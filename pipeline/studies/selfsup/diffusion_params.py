@@ -13,6 +13,7 @@ Rate = Annotated[float, Field(gt=0, le=100)]
 Interval = Annotated[float, Field(gt=0, le=20, description="eta: time between two observations")]
 Span = Annotated[float, Field(gt=0, le=1e7, description="T: time that a trajectory covers")]
 Shift = Annotated[float, Field(ge=-10, le=10, description="distance of the mean of q from 0, or from z")]
+Width = Annotated[float, Field(gt=0, le=50, description="standard deviation of wide noise")]
 Deviation = Annotated[float, Field(gt=0, le=10, description="of q, in each coordinate; 0 would have no density")]
 
 
@@ -144,6 +145,7 @@ class DiffusionSpan(ExperimentEntry):
     gap_spans: Annotated[Spans, Field(min_length=2)] = Field(description="T of E4")
     gap_etas: Annotated[Intervals, Field(min_length=2)] = Field(description="of E4")
     classifiers: Annotated[int, Field(ge=2, description="in the finite class of E4, the true one among them")]
+    independent: Positive = Field(description="draws of as many independent pairs, for each trajectory")
     signs: Positive = Field(description="draws of the signs of the Rademacher complexity")
     sign_seeds: Positive = Field(description="trajectories of which it is measured")
 
@@ -166,6 +168,10 @@ class DiffusionCloseness(ExperimentEntry):
     shifts: Annotated[list[Shift], Field(min_length=2), AfterValidator(_ascending)]
     deviations: Annotated[list[Deviation], Field(min_length=2), AfterValidator(_ascending)]
     computed: list[Deviation] = Field(description="of laws of which only the limit law is computed: narrower ones, say")
+    widths: Annotated[list[Width], Field(min_length=2), AfterValidator(_ascending)] = Field(
+        description="deviations of noise around 0 of which only the limit law is computed, far wider ones"
+    )
+    width_etas: Intervals = Field(description="of these")
     matched: Deviation = Field(
         description="of the wide law that is held against a shifted one of the same two-sided closeness"
     )

@@ -8,6 +8,7 @@ other.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
 from typing import Any
@@ -37,14 +38,15 @@ from pipeline.studies.selfsup.diffusion_comparisons import (
     WIDE,
 )
 from pipeline.studies.selfsup.measures import diffusion_limit
-from pipeline.studies.selfsup.measures.diffusion_fits import Task, fitted, quotient
+from pipeline.studies.selfsup.measures.diffusion_fits import Y_REACH, Task, fitted, quotient
 
 LEVEL = 0.95
 FEATURES = 6  # of a pair in one dimension
+TAIL = 5  # standard deviations of wide noise that the grid covers
 
 
 def analyse(context: Inputs) -> dict[str, Any]:
-    """Return tables ``sde_closeness``, ``sde_closeness_fits`` and ``comparisons``."""
+    """Return tables ``sde_closeness``, ``sde_closeness_fits``, ``sde_widths`` and ``comparisons``."""
     entry = context.entry
     process = OrnsteinUhlenbeck(entry.rho)
     noises = [Contrast(MARGINAL, shift, sd) for sd, shift in product(entry.deviations, entry.shifts)]
@@ -85,8 +87,19 @@ def analyse(context: Inputs) -> dict[str, Any]:
     return {
         "sde_closeness": closeness,
         "sde_closeness_fits": by_fit,
+        "sde_widths": pl.DataFrame([row for eta in entry.width_etas for row in widths(process, eta, entry.widths)]),
         "comparisons": compared(context, closeness, by_fit, matched.name),
     }
+
+
+def widths(process: OrnsteinUhlenbeck, eta: float, deviations: list[float]) -> Iterator[dict[str, Any]]:
+    """Yield rows of ``sde_widths``: the limit law of noise around 0 of these ascending deviations."""
+    first, own = None, 1 / math.sqrt(process.rho)
+    for sd in deviations:
+        task = Task(process, eta, Contrast(MARGINAL, 0.0, sd), reach=max(Y_REACH, TAIL * sd / own))
+        limit = diffusion_limit.of(task.reference, task.phi)
+        first = first or limit.kl
+        yield {"eta": eta, "sd_q": sd, "limit_kl": limit.kl, "limit_exc": limit.exc, "over": limit.kl / first}
 
 
 def _geometric_mean(values: list[float]) -> float | None:

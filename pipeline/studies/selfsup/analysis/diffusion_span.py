@@ -12,7 +12,7 @@ from scipy import special
 
 from pipeline.errors import SandglassError
 from pipeline.kit import intervals
-from pipeline.kit.comparisons import Measurements
+from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages.diffusions import MARGINAL, Array, Contrast, OrnsteinUhlenbeck, Pairs, pairs
@@ -20,20 +20,23 @@ from pipeline.models.pair_classifier import log_quadratic
 from pipeline.studies.selfsup.diffusion_comparisons import (
     COARSE,
     COMPLEXITY_RATE,
+    DEPENDENCE,
     DRIFT,
     DRIFT_CONTROL,
     DRIFT_SPAN,
     FINE,
     GAP_APART,
     GAP_ETAS,
-    GAP_GAIN,
     GAP_RATE,
     GAP_RATIO,
     GAP_SPANS,
-    GAP_WORTH,
+    INDEPENDENT,
+    MORE_DEPENDENT,
+    TRAJECTORY,
 )
 from pipeline.studies.selfsup.measures.diffusion_fits import Task, fitted
 from pipeline.studies.selfsup.names import OU_PATHS
+from schemas.comparisons import SEEDS
 from schemas.selfsup.diffusions import DRIFT_ERROR, GAP
 
 # The class of E4: the true weights times 1 + U[-SPREAD, SPREAD], and normal numbers on the linear terms.
@@ -59,15 +62,15 @@ def analyse(context: Inputs) -> dict[str, Any]:
                 for span in entry.spans:
                     m = _size(span, eta)
                     fits.append(task.row("ou-d1", fitted(made, m), m, seed) | {"T": span})
-            apart = _independent(context, task, len(made.y), seed)
-            if eta in entry.etas and seed < entry.seeds:
                 span = max(entry.spans)
-                drift = task.measure(fitted(apart, _size(span, eta))).drift_rmse
-                control.append(_row(task, span, seed) | {"quantity": DRIFT_ERROR, "value": drift})
+                drift = task.measure(fitted(_independent(context, task, m, seed, 0), m)).drift_rmse
+                control.append(_row(task, span, seed, 0) | {"quantity": DRIFT_ERROR, "value": drift})
             if eta in entry.gap_etas:
                 gaps += _gaps(entry, task, made, *classes[eta], seed)
-                for row in _gaps(entry, task, apart, *classes[eta], seed):
-                    control.append(_row(task, row["T"], seed) | {"quantity": GAP, "value": row["phi"]})
+                for draw in range(entry.independent):
+                    apart = _independent(context, task, len(made.y), seed, draw)
+                    for row in _gaps(entry, task, apart, *classes[eta], seed):
+                        control.append(_row(task, row["T"], seed, draw) | {"quantity": GAP, "value": row["phi"]})
                 if seed < entry.sign_seeds:
                     signs += _complexities(context, task, made, classes[eta][0], seed)
     tables = {
@@ -112,18 +115,21 @@ def _pairs(context: Inputs, task: Task, path: Array, fine: float, seed: int) -> 
     return pairs(path[:: round(task.eta / fine)], task.contrast, rng)
 
 
-def _independent(context: Inputs, task: Task, m: int, seed: int) -> Pairs:
-    """Return as many pairs of the same law, each of a trajectory of its own: what dependence does is what differs."""
-    rng = stream(context.seed, context.study, context.experiment, "independent", f"{task.eta:g}", seed)
+def _independent(context: Inputs, task: Task, m: int, seed: int, draw: int) -> Pairs:
+    """Return as many pairs of the same law, each of a trajectory of its own, with the labels and the noise of a
+    trajectory's: what dependence does is what differs."""
+    names = (context.seed, context.study, context.experiment)
+    rng = stream(*names, "independent", f"{task.eta:g}", seed, draw)
     process = task.process
     first, noise = rng.standard_normal((2, m, process.d))
     first /= math.sqrt(process.rho)
     follows = process.decay(task.eta) * first + math.sqrt(process.variance(task.eta)) * noise
-    return pairs(np.stack([first, follows], 1).reshape(2 * m, process.d), task.contrast, rng)
+    labels = stream(*names, "pairs", f"{task.eta:g}", seed)
+    return pairs(np.stack([first, follows], 1).reshape(2 * m, process.d), task.contrast, labels)
 
 
-def _row(task: Task, span: float, seed: int) -> dict[str, Any]:
-    return {"eta": task.eta, "T": float(span), "m": _size(span, task.eta), "seed": seed}
+def _row(task: Task, span: float, seed: int, draw: int) -> dict[str, Any]:
+    return {"eta": task.eta, "T": float(span), "m": _size(span, task.eta), "seed": seed, "draw": draw}
 
 
 def _classifiers(context: Inputs, task: Task) -> tuple[Array, Array]:
@@ -201,31 +207,44 @@ def compared(
 
 
 def _quotients(found: Measurements, gaps: pl.DataFrame, control: pl.DataFrame, confidence: float) -> None:
-    """Measure quotients of mean Phi at each time span: of the widest interval and the finest, by trajectories and by as
-    many independent pairs; of these two at the finest; and of both quotients of intervals."""
+    """Measure quotients of mean Phi: at each time span of the widest interval over the finest, by trajectories and by
+    as many independent pairs; over all time spans of trajectories over independent pairs, at each interval and of the
+    finest over the widest. Independent pairs are averaged over their draws beside a trajectory."""
+    apart = control.group_by("eta", "T", "seed").agg(pl.mean("value"))
+    phi = {
+        (kind, eta): _by_seed(rows.filter(eta=eta), "T", name)
+        for kind, rows, name in ((TRAJECTORY, gaps, "phi"), (INDEPENDENT, apart, "value"))
+        for eta in GAP_ETAS
+    }
+    ends = GAP_ETAS[-1], GAP_ETAS[0]
+
+    def put(comparison: Comparison, *samples: Array) -> None:
+        if all(sample.size for sample in samples):
+            paired = comparison.in_common == SEEDS
+            found.put(
+                comparison,
+                intervals.jackknife(quotient_of_means, *samples, confidence=confidence, paired=paired, log=True),
+            )
+        else:
+            found.not_run(comparison)
+
     for span in GAP_SPANS:
-        fine, coarse, apart_fine, apart_coarse = (
-            rows.filter(eta=eta, T=span).sort("seed")[name].to_numpy()
-            for rows, name in ((gaps, "phi"), (control, "value"))
-            for eta in (GAP_ETAS[0], GAP_ETAS[-1])
-        )
-        for comparison, samples, paired in (
-            (GAP_RATIO[span], (coarse, fine), True),
-            (GAP_APART[span], (apart_coarse, apart_fine), False),
-            (GAP_WORTH[span], (fine, apart_fine), False),
-            (GAP_GAIN[span], (coarse, fine, apart_coarse, apart_fine), True),
-        ):
-            if all(len(sample) for sample in samples):
-                quotient = intervals.jackknife(_of_means, *samples, confidence=confidence, paired=paired, log=True)
-                found.put(comparison, quotient)
-            else:
-                found.not_run(comparison)
+        for kind, comparison in ((TRAJECTORY, GAP_RATIO[span]), (INDEPENDENT, GAP_APART[span])):
+            put(comparison, *(each[:, spans == span] for spans, each in (phi[kind, eta] for eta in ends)))
+    for eta, comparison in DEPENDENCE.items():
+        put(comparison, *(phi[kind, eta][1] for kind in (TRAJECTORY, INDEPENDENT)))
+    put(MORE_DEPENDENT, *(phi[kind, eta][1] for eta in reversed(ends) for kind in (TRAJECTORY, INDEPENDENT)))
 
 
-def _of_means(one: Array, other: Array, *rest: Array) -> float:
-    """Return the quotient of two means, over that of the next two if there are more."""
-    quotient = float(one.mean() / other.mean())
-    return quotient / _of_means(*rest) if rest else quotient
+def quotient_of_means(one: Array, other: Array, *rest: Array) -> float:
+    """Return how many times the mean of the second sample (units, spans) that of the first is, its geometric mean over
+    spans; over the same of the next two samples, if there are more.
+
+    >>> round(quotient_of_means(np.array([[2.0, 8.0]]), np.array([[1.0, 1.0]])), 9)
+    4.0
+    """
+    quotient = float(np.exp(np.log(one.mean(0) / other.mean(0)).mean()))
+    return quotient / quotient_of_means(*rest) if rest else quotient
 
 
 def _by_seed(rows: pl.DataFrame, against: str, name: str) -> tuple[Array, Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import polars as pl
 
@@ -14,6 +13,7 @@ from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
 from pipeline.studies.selfsup.diffusion_comparisons import (
     COARSE,
+    DEPENDENCE,
     DRIFT,
     DRIFT_CONTROL,
     DRIFT_SPAN,
@@ -21,7 +21,6 @@ from pipeline.studies.selfsup.diffusion_comparisons import (
     GAP_APART,
     GAP_RATE,
     GAP_RATIO,
-    GAP_WORTH,
 )
 from pipeline.studies.selfsup.figures.common import guide, spanning
 from pipeline.studies.selfsup.figures.diffusion_common import BAND, QUARTILES, quartiles, shown, value, with_interval
@@ -106,37 +105,45 @@ def gap(context: Results) -> Figure:
         *plots.lines(data, x, y, by.joined(), bars=QUARTILES),
         *plots.points(data, x, y, by, tips=["m"], size=45),
     ]
-    trajectory, independent = (_quotients(context, kind) for kind in (GAP_RATIO, GAP_APART))
+    trajectory, independent = (_quotients(context, kind, "T") for kind in (GAP_RATIO, GAP_APART))
     top = math.ceil(max([3.0, *trajectory["hi"].drop_nulls(), *independent["hi"].drop_nulls()]))
     quotient = Axis("value", "Φ at η = 1 over Φ at η = 1/16", domain=[0, top], values=[*range(top + 1)])
     beside = independent.with_columns(pl.col("T") * BESIDE)
-    right = [
+    middle = [
         *plots.rule(quotient, 1, "if T alone counted", below=True),
         *plots.points(trajectory, x, quotient, charts.INK, ends=("lo", "hi"), size=65),
         *plots.points(beside, x, quotient, charts.PURPLE, ends=("lo", "hi"), size=65),
     ]
     rates = ", ".join(shown(value(context, comparison)["value"], 2) for comparison in GAP_RATE.values())
-    worth = [row["value"] for row in map(partial(value, context), GAP_WORTH.values()) if row["value"] is not None]
-    between = f"{shown(min(worth), 2)} to {shown(max(worth), 2)}" if worth else "–"
-    divided = f"; at η = 1/16 it is {between} times that of as many independent pairs"
+    dependence = _quotients(context, DEPENDENCE, "eta")
+    ends = [0.8, 1.4, *dependence["lo"].drop_nulls(), *dependence["hi"].drop_nulls()]
+    times = Axis("value", "Φ over that of independent pairs", domain=[min(ends), max(ends)])
+    interval = plots.listed("eta", "interval η (log)", dependence, log=True)
+    right = [
+        *plots.rule(times, 1, "as independent pairs", below=True),
+        *plots.points(dependence, interval, times, charts.INK, ends=("lo", "hi"), size=65),
+    ]
+    worth = with_interval(value(context, DEPENDENCE[min(DEPENDENCE)]))
+    divided = f"; at η = 1/16 it is {worth} times that of as many independent pairs"
     return plots.figure(
         plots.grid(
             [
-                plots.panel(left, "Gap in a finite class", 265, 250, "dashed grey: T^(−1/2)"),
-                plots.panel(
-                    right, "What 16 times as many pairs gain", 215, 250, "purple, set aside: independent pairs"
-                ),
-            ]
+                plots.panel(left, "Gap in a finite class", 200, 240, "dashed grey: T^(−1/2)"),
+                plots.panel(middle, "16 times as many pairs", 165, 240, "purple: independent pairs"),
+                plots.panel(right, "Dependence alone", 150, 240, "mean over all T"),
+            ],
+            3,
+            spacing=16,
         ),
         data,
         f"The generalisation gap falls with slopes {rates} in T{divided}",
         f"{table['n_class'][0]} log-quadratic classifiers. Points: means of {table['seed'].n_unique()} trajectories, "
-        "thinned; bars: ± two standard errors; right: 95 % intervals, by the jackknife over trajectories or samples",
+        "thinned; bars: ± two standard errors; others: 95 % intervals, by the jackknife over trajectories or samples",
         told=f"Mean gap. {plots.tell(data, 'eta = {interval}, T = {T:g}: {value:.3g}')}.",
     )
 
 
-def _quotients(context: Results, kind: dict[float, Comparison]) -> pl.DataFrame:
-    """Return Phi at the widest interval over that at the finest, at each time span."""
-    rows = comparisons.read(context, kind.values()).with_columns(pl.Series("T", list(kind), dtype=pl.Float64))
+def _quotients(context: Results, kind: dict[float, Comparison], field: str) -> pl.DataFrame:
+    """Return what was measured of comparisons, with the number that belongs to each in a column."""
+    rows = comparisons.read(context, kind.values()).with_columns(pl.Series(field, list(kind), dtype=pl.Float64))
     return rows.filter(pl.col("value").is_not_null())

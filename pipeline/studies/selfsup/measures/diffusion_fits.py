@@ -32,19 +32,22 @@ Y_REACH, Y_POINTS = 9, 1201
 @dataclass(frozen=True)
 class Task:
     """A contrastive task: which process, over which time, against which noise. ``drawn`` (N, 2, d) are standard normal
-    numbers for averages, which more than one dimension needs."""
+    numbers for averages, which more than one dimension needs. In one dimension the grid of z' goes out ``reach``
+    stationary standard deviations, as finely whatever that is."""
 
     process: OrnsteinUhlenbeck
     eta: float
     contrast: Contrast
     drawn: Array | None = None
+    reach: float = Y_REACH
 
     @cached_property
     def reference(self) -> Reference:
         """Return the grid, in one dimension."""
         scale = 1 / math.sqrt(self.process.rho)
         z = scale * np.linspace(-Z_REACH, Z_REACH, Z_POINTS)
-        z_prime = scale * np.linspace(-Y_REACH, Y_REACH, Y_POINTS)
+        points = 1 + 2 * round((Y_POINTS - 1) / 2 * self.reach / Y_REACH)
+        z_prime = scale * np.linspace(-self.reach, self.reach, points)
         return recovery.of_ou(self.process, self.eta, self.contrast, z, z_prime)
 
     @cached_property
