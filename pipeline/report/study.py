@@ -139,9 +139,13 @@ class StudyText:
 
     # --- what a text may call ---------------------------------------------------------------------
 
-    def figure(self, name: str) -> str:
+    def figure(self, name: str, shows_more: bool = False) -> str:
         """Show a figure with caption, downloads, md5 and the command that rebuilds it; where the page has it already, a
-        link to it."""
+        link to it.
+
+        A figure that a reference set has at a larger scale stands first, and that of this build is folded below it.
+        With ``shows_more`` it is the other way round: the set is older, and its figure lacks what this one shows.
+        """
         _known("figure", name, self.study.figures)
         artifact = self.site.figure(self.study.id, name)
         if not self._first("figure", name):
@@ -158,7 +162,11 @@ class StudyText:
         def draw(claims: list[str]) -> Markup:
             if kept is None:
                 return Markup(self.blocks.figure(shown, artifact, shown.alt(claims)))
-            return Markup(self.blocks.figures(larger, shown, artifact, larger.alt(claims), shown.alt([])))
+            if shows_more:
+                folded = f"An earlier form of the figure, at scale {kept.scale}"
+                return Markup(self.blocks.figures(shown, larger, folded, artifact, shown.alt(claims), larger.alt([])))
+            folded = f"The same figure at scale {self.site.params.scale}, as built here"
+            return Markup(self.blocks.figures(larger, shown, folded, artifact, larger.alt(claims), shown.alt([])))
 
         return self._block(f'figure("{name}")', draw)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -209,6 +210,9 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
     study = results.Study("s", "Title", "Source", figure, table, rows, verdict, {"check": []}, [], [])
     blocks = SimpleNamespace(
         figure=lambda figure, artifact, alt: f"<figure>{figure.name}: {escape(alt)}</figure>",
+        figures=lambda first, other, summary, *_: (
+            f"<figure>{first.name}</figure><details>{summary}: {other.name}</details>"
+        ),
         again=lambda name: f"<p>{name} again</p>",
         judged=lambda study, names: f"<p>{', '.join(f'{n} {study.lines[n].verdict}' for n in names)}</p>",
         claim=lambda study, rows, name, anchored: f"<table>{','.join(row['gate'] for row in rows)}</table>",
@@ -281,6 +285,25 @@ def test_a_text_of_a_study(ask: Callable[[str], str]) -> None:
     assert "<table>mean</table>" in rest and "theory" in rest
     assert "<figure>fig" not in rest and "a,b,c" not in rest
     assert [heading.text for heading in headings(html)] == ["One holds", "Evidence", "Also measured"]
+
+
+@pytest.mark.parametrize(
+    ("call", "first", "folded"),
+    [
+        ("figure('fig')", "long", "The same figure at scale quick, as built here"),
+        ("figure('fig', shows_more=true)", "quick", "An earlier form of the figure, at scale long"),
+    ],
+)
+def test_a_figure_of_a_set_stands_first_unless_this_build_shows_more(
+    ask: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, call: str, first: str, folded: str
+) -> None:
+    def load(study: Any, name: str, source: Any, kept: Any = None) -> Any:
+        return SimpleNamespace(name=kept.scale if kept else "quick", alt=lambda claims: "Told.")
+
+    monkeypatch.setattr(figures, "larger", lambda study, name, scale: SimpleNamespace(scale="long"))
+    monkeypatch.setattr(figures, "load", load)
+    other = {"long": "quick", "quick": "long"}[first]
+    assert f"<figure>{first}</figure><details>{folded}: {other}</details>" in ask(f"## One\n\n{{{{ {call} }}}}")
 
 
 def test_a_figure_that_the_page_has_is_led_to_the_second_time(ask: Callable[[str], str]) -> None:
