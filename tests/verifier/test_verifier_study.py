@@ -129,3 +129,10 @@ def test_gains_at_equal_queries_are_between_repetitions_and_run_by_run() -> None
     assert cases.at_equal_queries(frames, 0, 1).tolist() == pytest.approx([0.2, 0.2])
     # Ours asks fewer: between the plain one's repetitions.
     assert cases.at_equal_queries(frames, 1, 0).tolist() == pytest.approx([-0.2, -0.2])
+
+
+@pytest.mark.parametrize("without", [[0.5], [0.0, 0.9], [0.0, 0.5, 0.5]])
+def test_the_likeliest_sign_is_always_among_what_is_compared(without: list[float]) -> None:
+    entry = load_study("verifier").experiments[names.UNSEEN]
+    with pytest.raises(ValueError, match="without must have 0"):
+        type(entry).model_validate(entry.model_dump() | {"without": without})

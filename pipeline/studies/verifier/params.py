@@ -199,6 +199,13 @@ class Unseen(ExperimentEntry):
     repeats: Positive = Field(description="completions of each prompt: the source's runs")
     diversity: Annotated[int, Field(ge=2, description="completions of each prompt of Table 3.5")]
 
+    @model_validator(mode="after")
+    def _has_what_is_compared(self) -> Self:
+        both = [*self.without, *self.top_p]
+        if 0 not in self.without or len(set(both)) < len(both):
+            raise ValueError(f"without must have 0 and no top_p twice or of {self.top_p}, got {self.without}")
+        return self
+
 
 Setting = Annotated[
     list[Annotated[float, Field(ge=0)]], Field(min_length=2, max_length=2, description="top_p, temperature")
