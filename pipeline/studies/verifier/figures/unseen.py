@@ -89,7 +89,7 @@ def truncated(context: Results) -> Figure:
     words = [
         alt.Chart(rows)
         .mark_text(**place, fontSize=plots.SMALL)
-        .encode(x=x.at(alt.X), y=y.at(alt.Y), text="word:N", color=by.colour())
+        .encode(x=x.at(alt.X), y=y.at(alt.Y), text="word:N", color=by.points()["color"])
         for rows, place in ((plain, RIGHT_BELOW), (verified, LEFT))
     ]
     line = alt.Chart(plain).mark_line(color=charts.BLACK)
