@@ -19,6 +19,7 @@ from pipeline.store import paths, tables
 from schemas.claims import EXTERNAL, FAILS, HOLDS, KINDS, NOT_RUN, SCALES, STATED, TOO_FEW, UNDECIDED, VERDICTS, Claims
 
 PLURAL = {HOLDS: "hold", FAILS: "fail"}  # of gates
+MEASURED = ("verdict", "value", "lo", "hi", "n")  # of a gate: what makes two rows say the same
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,14 @@ def best(row: Row) -> str:
 def strongest(row: Row) -> tuple[Row, Reference | None]:
     """Return the row that is the strongest evidence of a gate, and the set it is from; None if it is of this build.
 
-    That of the largest scale at which the gate was tested; where it was tested at none, the row of this build.
+    That of the largest scale at which the gate was tested; where a smaller scale measured the very same, nothing there
+    depends on the scale, and that of the smallest such scale. Where it was tested at none, the row of this build.
     """
     tested = [each for scale in SCALES if (each := _tested(row, scale)) is not None]
-    return tested[-1] if tested else (row, None)
+    if not tested:
+        return row, None
+    measured = [[each.get(name) for name in MEASURED] for each, _ in tested]
+    return tested[-1] if tested[-1][0].get("value") is None else tested[measured.index(measured[-1])]
 
 
 def _evidence(row: Row, scale: str) -> list[tuple[Row, Reference | None]]:

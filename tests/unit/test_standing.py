@@ -72,6 +72,18 @@ def test_the_strongest_evidence_leads(
     assert line.share == share and evidence in (None, line.evidence)
 
 
+def test_what_a_larger_scale_measured_just_so_is_told_of_this_build() -> None:
+    same = {"verdict": HOLDS, "value": 0.95, "lo": 0.88, "hi": 0.98, "n": 100}
+    for change, at in (({}, "quick"), ({"hi": 0.97}, "long"), ({"n": 200}, "long"), ({"verdict": FAILS}, "long")):
+        other = same | change | {"scale": "long", "same": True}
+        strongest, reference = standing.strongest(row(**same) | {"references": [("set", other)]})
+        assert (strongest["scale"], reference) == (at, "set" if at == "long" else None)
+    # What has no number is not known to be the same.
+    empty = dict.fromkeys(("value", "lo", "hi", "n")) | {"verdict": HOLDS}
+    strongest, _ = standing.strongest(row(**empty) | {"references": [("set", empty | {"scale": "long", "same": True})]})
+    assert strongest["scale"] == "long"
+
+
 def test_own_checks_and_corrected_forms_stand_beside() -> None:
     kinds = [(HOLDS, STATED), (FAILS, OWN), (HOLDS, OWN), (NOT_RUN, OWN), (HOLDS, CORRECTED)]
     (line,) = standing.lines([row(verdict, kind=kind) for verdict, kind in kinds])
