@@ -144,7 +144,7 @@ class StudyText:
         link to it.
 
         A figure that a reference set has at a larger scale stands first, and that of this build is folded below it.
-        With ``shows_more`` it is the other way round: the set is older, and its figure lacks what this one shows.
+        With ``shows_more`` it is the other way round: the figure of the set lacks what this one shows.
         """
         _known("figure", name, self.study.figures)
         artifact = self.site.figure(self.study.id, name)
@@ -163,7 +163,7 @@ class StudyText:
             if kept is None:
                 return Markup(self.blocks.figure(shown, artifact, shown.alt(claims)))
             if shows_more:
-                folded = f"An earlier form of the figure, at scale {kept.scale}"
+                folded = f"The figure at scale {kept.scale}, which lacks some of what this one shows"
                 return Markup(self.blocks.figures(shown, larger, folded, artifact, shown.alt(claims), larger.alt([])))
             folded = f"The same figure at scale {self.site.params.scale}, as built here"
             return Markup(self.blocks.figures(larger, shown, folded, artifact, larger.alt(claims), shown.alt([])))

@@ -291,7 +291,11 @@ def test_a_text_of_a_study(ask: Callable[[str], str]) -> None:
     ("call", "first", "folded"),
     [
         ("figure('fig')", "long", "The same figure at scale quick, as built here"),
-        ("figure('fig', shows_more=true)", "quick", "An earlier form of the figure, at scale long"),
+        (
+            "figure('fig', shows_more=true)",
+            "quick",
+            "The figure at scale long, which lacks some of what this one shows",
+        ),
     ],
 )
 def test_a_figure_of_a_set_stands_first_unless_this_build_shows_more(
