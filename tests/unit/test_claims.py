@@ -272,19 +272,11 @@ def test_what_an_older_set_asks_for_at_least_is_a_published_bound(predicate: str
 
 
 @pytest.mark.parametrize(
-    ("gate", "key"),
-    [
-        ("digits, full noise, NCE: early loss", "nce-digits-full-nce-early-loss"),
-        ("digits, diag noise, eNCE: early loss", "nce-digits-diag-ence-early-loss"),
-        ("another", ""),
-    ],
+    ("claim", "gate", "key"), [("3", "M1", "accuracy-standard"), ("3", "M2", ""), ("4", "M1", ""), ("3", "another", "")]
 )
-def test_a_sentence_of_an_older_set_is_known_by_its_gate(gate: str, key: str) -> None:
-    said = (
-        "training loss after 100 updates, NGD minus GD, each at the step size with the smallest mean area: "
-        "the mean difference, its interval, is below 0"
-    )
-    old = _old(study="nce", claim="15", gate=gate, predicate=said, reason="")
+def test_a_sentence_of_an_older_set_is_known_by_its_gate(claim: str, gate: str, key: str) -> None:
+    said = "median acc_close of M1 on data like its training data is at least 0.97"
+    old = _old(study="dyck", claim=claim, gate=gate, predicate=said, reason="")
     assert upgraded(old)["comparison"].item() == key
     assert upgraded(old.with_columns(study=pl.lit("s")))["comparison"].item() == ""
 
