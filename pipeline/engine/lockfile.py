@@ -14,6 +14,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from ruamel.yaml import YAML, YAMLError
+
 from pipeline.engine import graph
 from pipeline.store.paths import REPORT
 
@@ -56,7 +58,7 @@ def keep(root: Path) -> None:
 def mend(root: Path) -> None:
     """Put the kept copy in place of a ``root/dvc.lock`` that is cut off; without a copy, remove it.
 
-    The caller keeps DVC from writing it. A file with the marks of a merge is whole, and left as it is.
+    The caller keeps DVC from writing it.
     """
     if not (root / NAME).is_file() or not _is_cut(root / NAME):
         return
@@ -70,8 +72,29 @@ def mend(root: Path) -> None:
 
 
 def _is_cut(file: Path) -> bool:
-    """Return whether ``file`` is missing or cut off by a kill: it lacks the newline that DVC writes last."""
-    return not file.is_file() or not file.read_bytes().endswith(b"\n")
+    """Return whether ``file`` is missing or cut off by a kill, so that DVC refuses it.
+
+    DVC writes one stage after the other, and a newline last. What is cut behind a line may end in a stage that lacks
+    something; otherwise it is an older record, which does no harm. A file with the marks of a merge is whole.
+    """
+    content = file.read_bytes() if file.is_file() else b""
+    if not content.endswith(b"\n"):
+        return True
+    if re.search(rb"^<<<<<<< ", content, re.MULTILINE):
+        return False
+    starts = [match.start() for match in re.finditer(rb"^  \S", content, re.MULTILINE)]
+    return not starts or not _is_stage(content[starts[-1] :])
+
+
+def _is_stage(text: bytes) -> bool:
+    """Return whether ``text`` is a stage in the form in which DVC accepts one (`dvc.schema.LOCK_FILE_STAGE_SCHEMA`)."""
+    try:
+        (stage,) = YAML(typ="safe").load(text).values()
+        files = [entry for part in ("deps", "outs") for entry in stage.get(part, [])]
+        params = list(stage.get("params", {}).values())
+    except (YAMLError, AttributeError, TypeError):  # a part of it is cut off, or nothing stands where it would
+        return False
+    return bool(stage.get("cmd")) and all("path" in each for each in files) and all(isinstance(p, dict) for p in params)
 
 
 def _replace(root: Path, target: Path, source: Path) -> None:
