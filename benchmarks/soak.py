@@ -2,8 +2,9 @@
 
 Random use: sequences of what people do in a work tree (`random_use` in tests/engines, of which the tests carry out
 ten). Kills: rounds of `kill.py` on the toy study. Flipped bytes and broken parameter files: on the Dyck study. What was
-done is noted after each part of it, so that the same command goes on where it was stopped; edited code begins anew.
-benchmarks/SOAK.md holds the last result.
+done is noted after each part of it in benchmarks/soak.json, so that the same command goes on where it was stopped, on
+another machine as well if that file was committed; edited code of what is tried begins anew. benchmarks/SOAK.md holds
+the last result.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ from workspace import Workspace, lay_out  # noqa: E402
 from pipeline import params  # noqa: E402
 
 RESULTS = HERE / "SOAK.md"
-NOTES = REPOSITORY / ".sandglass" / "soak.json"
+NOTES = HERE / "soak.json"
+PARTICULAR = {"studies", "languages", "models", "objectives"}  # folders of what the machine is indifferent to
 CHUNK, STEPS = 5, 8  # sequences that one stream of random numbers draws, and what is done in each
 FLIPS = {"tables": 200, "checkpoints": 125, "figures": 125, "lock": 50}  # in one piece of work
 FILES = 50  # broken parameter files in one piece of work, of each of two kinds
@@ -87,10 +89,12 @@ class Notes:
 
 
 def code_md5() -> str:
-    """Return one md5 over the code that is tried."""
+    """Return one md5 over the code that is tried: the machine, and of what is particular to a study that of Dyck."""
     md5 = hashlib.md5(usedforsecurity=False)
     for file in sorted([REPOSITORY / "Snakefile", *(REPOSITORY / "pipeline").rglob("*.py")]):
-        md5.update(f"{file.relative_to(REPOSITORY)} {hashlib.md5(file.read_bytes()).hexdigest()}\n".encode())
+        path = file.relative_to(REPOSITORY)
+        if "dyck" in path.parts or not PARTICULAR.intersection(path.parts):
+            md5.update(f"{path} {hashlib.md5(file.read_bytes()).hexdigest()}\n".encode())
     return md5.hexdigest()
 
 
@@ -266,7 +270,7 @@ def render(notes: Notes, asked: dict[str, int]) -> str:
         "# Random use\n",
         "`make soak` writes this file.\n",
         f"On {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; "
-        f"the md5 of the code begins with {notes.values['code'][:8]}.\n",
+        f"the md5 of the code that is tried begins with {notes.values['code'][:8]}.\n",
         "| part | done | asked for | faults | hours |",
         "|---|---:|---:|---:|---:|",
     ]

@@ -102,10 +102,10 @@ def _beyond(context: Results) -> Floats | None:
     models = context.table("models").filter(pl.col("run").is_in(WITHIN_REACH.arms[0].runs))
     models = models.unique(["run", "arm", "model"], maintain_order=True)  # two experiments list those of some runs
     best = context.table("oracle").filter(grammar="cfg3b", task="masked", quantity="acc", mask_rate=0.3)
-    best = best.filter(root=root_at(context.scale, best["root"]))
     asked = comparisons.read(context, [ASKED])["value"].item()
     if not models.height or not best.height or asked is None:
         return None
+    best = best.filter(root=root_at(context.scale, best["root"]))
     bound, spread = float(best["value"][0]), float(best["se"][0])
     error = math.hypot(spread, math.sqrt(bound * (1 - bound) / asked))
     return (models["final"].to_numpy() - bound) / error

@@ -69,7 +69,8 @@ def _asymptotics(table: pl.DataFrame) -> Iterator[Gate]:
             above(1.0),
             *reduced(steps, column_min("tr_gamma"), NO_ROW),
         )
-        off = rows.with_columns(off=(pl.col("tr_gamma") - pl.Series(TRACES[target])).abs())
+        stated = pl.DataFrame({"k": range(1, 5), "stated": TRACES[target]}, schema_overrides={"k": rows.schema["k"]})
+        off = rows.join(stated, on="k").with_columns(off=(pl.col("tr_gamma") - pl.col("stated")).abs())
         yield Gate(
             "1",
             f"values, {name}",
@@ -101,11 +102,11 @@ def _asymptotics(table: pl.DataFrame) -> Iterator[Gate]:
             *reduced(more, column_max("cost"), NO_ROW),
             kind=OWN,
         )
-        only = table.filter(dist_id=target, variant=J_ONLY, k=SIZES[-2])["tr_gamma"].item()
-        last = table.filter(dist_id=target, variant=J_ONLY, k=SIZES[-1])["tr_gamma"].item()
-        both = pl.DataFrame({"off": [abs(only - last)]})
-        beside = rows.filter(pl.col("k") >= SIZES[-2])["tr_couplings"]
-        apart = pl.DataFrame({"off": [abs(beside[0] - beside[1])]})
+        only = table.filter(dist_id=target, variant=J_ONLY).sort("k")
+        both, apart = (
+            fitted.filter(pl.col("k").is_in(SIZES[-2:])).select(off=pl.col(part).diff().abs()).drop_nulls()
+            for fitted, part in ((only, "tr_gamma"), (rows, "tr_couplings"))
+        )
         yield Gate(
             "4",
             f"couplings among all parameters, {name}",
@@ -155,9 +156,10 @@ def _errors(context: Results, table: pl.DataFrame) -> Iterator[Gate]:
     for target, name in NAMES.items():
         for k, more in STEPS:
             yield evidence.gate(context, "2", f"k = {k} and {more}, {name}", ORDER[target, k], POSITIVE, source)
-        wide = table.filter(pl.col("n") >= LEAST, dist_id=target, variant=FULL).pivot("k", index="n", values="mse")
+        measured = table.filter(pl.col("n") >= LEAST, dist_id=target, variant=FULL)
         for k, more in STEPS:
-            ratio = wide.select(ratio=pl.col(str(k)) / pl.col(str(more)))
+            both = measured.filter(k=k).join(measured.filter(k=more), on="n")
+            ratio = both.select(ratio=pl.col("mse") / pl.col("mse_right"))
             yield Gate(
                 "2",
                 f"k = {k} over {more}, {name}",

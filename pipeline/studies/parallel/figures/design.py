@@ -16,7 +16,7 @@ RANDOM = "random models, k-masks"
 
 @plots.drawn("The Poincaré constant and the error")
 def bound(context: Results) -> Figure:
-    """The Poincare constant against the worst direction, and against the trace."""
+    """The Poincaré constant against the worst direction, and against the trace."""
     rows = plots.some(context.table("par_asymp").filter(variant=FULL))
     own = pl.col("dist_id").str.starts_with("pairs-")
     data = rows.select(

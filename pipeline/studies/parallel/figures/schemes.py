@@ -25,7 +25,7 @@ PANELS = {"C": "Poincaré constant C", "modes": "sum over all modes"}
 
 @plots.drawn("Which masks train best")
 def learning(context: Results) -> Figure:
-    """Errors of masked Transformers against the Poincare constant, and against the sum over all modes."""
+    """Errors of masked Transformers against the Poincaré constant, and against the sum over all modes."""
     cells = plots.some(context.table("par_scheme"))
     n = cells.filter(k=2)["n"].item(0)
     same = cells.filter(n=n)

@@ -65,8 +65,9 @@ def _drawn(context: Results, data: pl.DataFrame, y: Axis, title: str, note: str,
 
 def _percents(shares: Iterable[tuple[float, float]]) -> str:
     """Return shares in percent, each with its alpha: ``98 % at alpha = 0, 3 % at 1``."""
-    words = [f"{number(100 * share, 0)} % at {alpha:g}" for alpha, share in shares]
-    return ", ".join(words).replace(" at ", " at alpha = ", 1)
+    return ", ".join(
+        f"{number(100 * share, 0)} % at {'' if i else 'alpha = '}{alpha:g}" for i, (alpha, share) in enumerate(shares)
+    )
 
 
 def _mean(data: pl.DataFrame, what: str, alpha: float) -> float | None:

@@ -341,9 +341,9 @@ def _coin(table: pl.DataFrame) -> Iterator[Gate]:
         kind=OWN,
     )
     most = table.filter(pl.col("Q") == pl.col("Q").max(), pl.col("Q") > 0)
-    ends = (most["B"].min(), most["B"].max()) if most.height else (None, None)
-    short, long = (most.filter(B=end, refill=SAMPLE) for end in ends)
-    greedy = most.filter(B=ends[1], refill=ARGMAX)
+    shortest, longest = pl.col("B") == pl.col("B").min(), pl.col("B") == pl.col("B").max()
+    short, long = (most.filter(end, refill=SAMPLE) for end in (shortest, longest))
+    greedy = most.filter(longest, refill=ARGMAX)
     for name, words, better, worse in (
         ("greedy refills against sampled ones", "with greedy refills minus sampled ones, longest stride", greedy, long),
         ("short strides where refills are sampled", "shortest stride minus longest, sampled refills", short, long),
