@@ -35,6 +35,7 @@ PLAN = graph.STATE / "plan.json"  # written by Snakemake's process when it knows
 LOG = graph.LOGS / "build.log"
 TIMES = Path("profiles/times.json")
 UNKNOWN_SECONDS = 5.0  # of a job that the reference machine never ran
+TIMED, LARGER = "quick", ("long", "paper")  # the scale that is always timed, and those that take longer
 TERMINAL_SECONDS, LOG_SECONDS = 0.5, 60.0  # between two lines, on a terminal and elsewhere
 LITTLE = 1e8  # bytes of disk that are not worth a line, where there is room for them
 COPIES = 2  # of each result: in data/, and in DVC's cache where the disk cannot share the bytes
@@ -71,6 +72,29 @@ class Reference:
         except (OSError, ValueError, KeyError):
             return cls("", 0.0, {})
 
+    @classmethod
+    def known(cls, loaded: params.Params, root: Path = Path()) -> Reference:
+        """Return the recorded times at the scale of ``loaded``, or what those at quick say of a larger scale.
+
+        A training is then taken to last longer as it sees more examples, one without models at quick to see as many in
+        a second as the others of its study; jobs of other steps are taken to last as long. ``elapsed`` is 0.
+        """
+        recorded, quick = cls.load(loaded.scale, root), cls.load(TIMED, root)
+        if recorded.jobs or loaded.scale not in LARGER or not quick.jobs:
+            return recorded
+        then, jobs = params.load(root, TIMED), dict(quick.jobs)
+        for study in loaded.studies:
+            before, now = (
+                {key: _examples(run) for key, run in each.of_study("runs", study).items()} for each in (then, loaded)
+            )
+            timed = {key: jobs[f"train-{key}"] for key in before if before[key] and f"train-{key}" in jobs}
+            if timed:
+                usual = sum(timed.values()) / sum(before[key] for key in timed)  # seconds of an example
+                jobs |= {
+                    f"train-{key}": (timed[key] / before[key] if key in timed else usual) * now[key] for key in now
+                }
+        return cls("", 0.0, jobs)
+
     def seconds(self, name: str) -> float:
         """Return how many seconds the job ``name`` took on the reference machine."""
         return self.jobs.get(name, UNKNOWN_SECONDS)
@@ -100,15 +124,19 @@ def build(study: str | None = None, *, report: bool = False) -> Outcome:
     if study is not None and study not in loaded.studies:
         raise SandglassError(f"no study is called {study!r}; {meant(study, loaded.studies)}")
     check_software(Path())  # an environment that only reads results has no Snakemake
-    reference = Reference.load(loaded.scale)
+    reference = Reference.known(loaded)
+    jobs = [job for job in graph.jobs(loaded) if study in (None, job.study)]
+    if not report and reference.jobs and not reference.elapsed:
+        work = duration(reference.work(jobs))
+        say(f"scale {loaded.scale}: {len(jobs)} jobs; none was timed at it; by the times at {TIMED} {work} of a core")
     if study is None and not report and reference.elapsed:
-        took, jobs = duration(reference.elapsed), graph.jobs(loaded)
+        took = duration(reference.elapsed)
         timed = sum(job.name in reference.jobs for job in jobs)
         these = "they" if timed == len(jobs) else f"{timed} of them"  # others are newer than the record
         say(f"scale {loaded.scale}: {len(jobs)} jobs; from nothing {these} took {took} on {reference.machine}")
     if needs := disk(loaded, study):
         say(needs)
-    before = earlier(loaded)
+    before = earlier(loaded, reference)
     graph.LOGS.mkdir(exist_ok=True)
     PLAN.unlink(missing_ok=True)
     targets = [study] if study else [str(graph.REPORT_PAGE)] if report else []
@@ -259,16 +287,23 @@ def disk(loaded: params.Params, study: str | None = None) -> str:
     return text if needed < free else f"{text}: THE DISK WILL BE FULL before the build ends, make room first"
 
 
+def _examples(run: params.Group) -> float:
+    """Return how many examples all models of a run see in training."""
+    entries = run.members.values()
+    rates = [len(entry.lr) if isinstance(entry.lr, list) else 1 for entry in entries]
+    return sum(entry.replicas * n * entry.steps * entry.batch for entry, n in zip(entries, rates, strict=True))
+
+
 def _bytes(count: float) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
 
 
-def earlier(loaded: params.Params) -> Pace:
-    """Return how fast this machine was in the builds whose logs lie here."""
+def earlier(loaded: params.Params, reference: Reference) -> Pace:
+    """Return how fast this machine was in the builds whose logs lie here, against ``reference``."""
     steps = {job.name: _step(job.name) for job in graph.jobs(loaded)}
     mine = {"status": "done", "scale": loaded.scale, "host": platform.node()}
     took = {name: log["seconds"] for name, log in steps.items() if mine.items() <= log.items()}
-    known = Reference.load(loaded.scale).jobs
+    known = reference.jobs
     return Pace({name: took[name] for name in took.keys() & known.keys()}, known.__getitem__)
 
 

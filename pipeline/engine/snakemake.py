@@ -218,7 +218,7 @@ def _longest_ways(params: Params) -> dict[graph.Job, float]:
 
     A training that was never recorded counts as long, so that none is left for the end.
     """
-    reference = build.Reference.load(params.scale)
+    reference = build.Reference.known(params)
     lengths: dict[graph.Job, float] = {}
     behind: dict[graph.Job, float] = {}
     for job in reversed(graph.jobs(params)):

@@ -7,14 +7,17 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import polars as pl
 import pytest
 from workspace import load_study
 
+from pipeline import params
 from pipeline.engine import build, estimate, graph
 from pipeline.engine.build import Reference
 from pipeline.engine.estimate import Left, Pace
 
+ROOT = Path(__file__).parents[2]
 REFERENCE = Reference("a machine", 100.0, {"a": 10.0, "b": 20.0, "c": 40.0, "d": 60.0})
 # Of a build of seven studies on two cores: when each job began, its seconds there and on the reference machine.
 RECORDED = pl.read_csv(Path(__file__).with_name("recorded_build.csv")).rows()
@@ -115,3 +118,22 @@ def test_the_line_names_what_is_at_work(tmp_path: Path, monkeypatch: pytest.Monk
     lock.parent.mkdir(parents=True)
     lock.write_text("1234")
     assert build.line(started, REFERENCE) == "1 of 3 jobs, 1:00 min, about 36 s to 1:41 min left: b"
+
+
+def test_times_at_a_scale_that_was_never_timed_follow_the_examples_of_its_trainings() -> None:
+    quick, long = (params.load(ROOT, scale) for scale in ("quick", "long"))
+    timed, guessed = Reference.known(quick, ROOT), Reference.known(long, ROOT)
+    assert timed == Reference.load("quick", ROOT) and not guessed.elapsed
+    assert not Reference.known(params.load(ROOT, "smoke"), ROOT).jobs  # its jobs take seconds
+    for key, run in quick.runs.items():
+        seconds, job = timed.jobs.get(f"train-{key}"), guessed.jobs.get(f"train-{key}")
+        now, then = (
+            sum(entry.replicas * np.size(entry.lr) * entry.steps * entry.batch for entry in each.members.values())
+            for each in (long.runs[key], run)
+        )
+        if seconds is not None and then:
+            assert job == pytest.approx(seconds * now / then)
+        if job is not None:  # of a study that was timed
+            assert (job > 0) == (now > 0)
+    others = [name for name in timed.jobs if not name.startswith("train-")]
+    assert [guessed.jobs[name] for name in others] == [timed.jobs[name] for name in others]
