@@ -35,6 +35,7 @@ def arrows(named: bool = False) -> dict[str, set[str]]:
         names = written.patterns if named else written.names
         own = {room(f"{name.replace('.', '/')}/") for name in names if "." in name}
         found.setdefault(room(file), set()).update(own)
+    apart.add("{}")  # a name that parameters give whole
     return {name: own - {name} - apart for name, own in sorted(found.items()) if name not in apart}
 
 

@@ -31,8 +31,9 @@ app = typer.Typer(
     help="Sandglass: reproduce the sandbox studies of how Transformers learn. "
     "`snakemake --cores all` runs every step below in order; by hand they run one at a time.",
     epilog="Exit status: 0 done, and all agrees; 1 a step failed, or something does not agree (one line says what); "
-    "2 the command could not be carried out: wrong usage, an unknown name, a damaged file; 3 and 4 of trace alone: "
-    "something is not here, so it was not checked; rebuilt, not identical and not different; 130 interrupted.",
+    "2 the command could not be carried out: wrong usage, an unknown name, a damaged file; 3 something could not be "
+    "checked, as it is not here or a tool refused (trace, audit); 4 rebuilt, not identical and not different (trace); "
+    "130 interrupted.",
 )
 Key = Annotated[str, typer.Argument(metavar="ID", help="an id of params/<study>/")]
 

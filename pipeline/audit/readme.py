@@ -24,12 +24,13 @@ from pipeline import params as parameters
 from pipeline.audit import elsewhere, hashing, inspection, provenance
 from pipeline.engine import graph
 from pipeline.errors import SandglassError, meant
+from pipeline.kit.verdicts import short
 from pipeline.params import Params
 from pipeline.references import reading, standing
 from pipeline.references.upgrade import upgraded
 from pipeline.report import findings
 from pipeline.store.paths import REFERENCE
-from schemas.claims import FAILS, HOLDS, NOT_RUN, STATED, TOO_FEW, UNDECIDED
+from schemas.claims import FAILS, HOLDS, NOT_RUN, STATED, STATES, TOO_FEW, UNDECIDED
 
 DOCUMENTS = tuple(map(Path, ("README.md", "docs/findings.md", "docs/audit.md", "docs/reference-sets.md")))
 WORDS = "readme.yaml"
@@ -146,14 +147,26 @@ def _studies(results: Results, _: str) -> str:
     for study, own in results.params.studies.items():
         claims, words = results.claims(study), results.words(study)
         count = "not built yet" if claims is None else f"{claims['claim'].n_unique()} claims"
-        for text in (
+        texts = [
             f"### `{study}`",
             own.source,
             f"*Here*: {words['here']}; {count}.",
-            f"*Open, or against the source*: {words['does_not_hold']}.",
-        ):
-            parts.append(textwrap.fill(text, WIDTH, break_on_hyphens=False))
+            f"*Open, or against the source, in this build*: {words['does_not_hold']}.",
+        ]
+        if claims is not None:
+            texts.append(f"*By the strongest evidence*: {_stand(standing.beside_sets(claims, results.sets(study)))}.")
+        parts += [textwrap.fill(text, WIDTH, break_on_hyphens=False) for text in texts]
     return "\n\n".join(parts)
+
+
+def _stand(rows: list[reading.Row]) -> str:
+    """Say of all claims how they stand, those that do not hold by their numbers."""
+    by_verdict: dict[str, list[str]] = {}
+    for line in standing.lines(rows):
+        by_verdict.setdefault(line.verdict, []).append(line.claim)
+    others = [(verdict, by_verdict[verdict]) for verdict in STATES if verdict != HOLDS and verdict in by_verdict]
+    words = [f"{len(by_verdict.get(HOLDS, []))} claims hold"]
+    return "; ".join(words + [f"{short(verdict)}: {', '.join(claims)}" for verdict, claims in others])
 
 
 def _verdicts(results: Results, _: str) -> str:

@@ -31,7 +31,7 @@ BUILDING = ("make reproduce",)
 CHANGING = ("dvc exp run -S 'params/dyck/runs.yaml:dyck-balance.variants.dyck-minimal-contrastive.contrastive=1.0'",)
 SHARING = (
     "dvc exp run -S 'params/nce/runs.yaml:shared.nce-digits.steps.quick=300'",
-    "dvc exp run -S 'params/nce/runs.yaml:+nce-digits-full.steps.quick=300'",
+    "dvc exp run -S 'params/nce/runs.yaml:+nce-digits-diag.steps.quick=300'",
 )
 LOOKING = (
     "python -m pipeline claims",
@@ -104,18 +104,18 @@ def test_a_changed_parameter_and_the_way_back(dyck: Workspace, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("command", "digits_diag"), [(SHARING[0], 300), (SHARING[1], 200)])
+@pytest.mark.parametrize(("command", "digits_full"), [(SHARING[0], 300), (SHARING[1], 200)])
 def test_a_shared_value_is_set_for_all_or_for_one(
-    alone: Callable[[str], Workspace], tmp_path: Path, command: str, digits_diag: int
+    alone: Callable[[str], Workspace], tmp_path: Path, command: str, digits_full: int
 ) -> None:
     workspace = copied(alone("nce"), tmp_path / "shared")
-    trained = {"train nce-digits-full"} | ({"train nce-digits-diag"} if digits_diag == 300 else set())
+    trained = {"train nce-digits-diag"} | ({"train nce-digits-full"} if digits_full == 300 else set())
     done = as_typed(workspace, command)
     assert {step for step in done.ran if step.startswith("train")} >= trained
-    assert ("train nce-digits-diag" in done.ran) == (digits_diag == 300)
+    assert ("train nce-digits-full" in done.ran) == (digits_full == 300)
     loaded = params.load(workspace.path, "quick")
     steps = {run: {m.steps for m in loaded.runs[run].members.values()} for run in loaded.runs}
-    assert steps["nce-digits-full"] == {300} and steps["nce-digits-diag"] == {digits_diag}
+    assert steps["nce-digits-diag"] == {300} and steps["nce-digits-full"] == {digits_full}
     assert workspace.planned() == set()
 
 

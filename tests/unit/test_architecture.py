@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from functools import cache
 from graphlib import TopologicalSorter
@@ -23,6 +24,13 @@ def test_no_room_below_knows_the_rooms_of_readers() -> None:
     for name, own in arrows().items():
         if name not in ("report", "access", "audit", "steps"):
             assert not own & {"report", "access", "audit"}, name
+
+
+def test_the_picture_is_one_that_mermaid_draws() -> None:
+    """A name that is no word, such as ``{}``, spoils the whole picture."""
+    fence, kind, *lines, _ = rooms.drawing().splitlines()
+    assert (fence, kind) == ("```mermaid", "flowchart TD") and lines
+    assert all(re.fullmatch(r"  \w+ (-->|-\.->) \w+", line) for line in lines)
 
 
 def test_the_page_shows_the_rooms_of_today() -> None:

@@ -16,6 +16,7 @@ from workspace import REPOSITORY, load_all, stored
 from pipeline.audit import readme
 from pipeline.errors import SandglassError
 from pipeline.kit import comparisons
+from pipeline.references import standing
 from pipeline.references.upgrade import known_words
 from schemas.claims import FAILS, HOLDS, KINDS, NOT_RUN, STATED, TOO_FEW, UNDECIDED
 
@@ -56,12 +57,27 @@ def test_kinds_are_counted_apart(results: readme.Results, monkeypatch: pytest.Mo
     frame = pl.DataFrame(rows, schema=["claim", "kind", "verdict"], orient="row")
     monkeypatch.setattr(readme.Results, "claims", lambda _, study: frame if study == "dyck" else None)
     monkeypatch.setattr(readme.Results, "words", lambda *_: {"here": "all", "does_not_hold": "one"})
+    monkeypatch.setattr(readme.Results, "sets", lambda *_: [])
+    monkeypatch.setattr(readme, "_stand", lambda _: "as it is")
     lines = {line.split("`")[1]: line for line in readme.BLOCKS["verdicts"](results, "").splitlines()[2:]}
     assert lines["dyck"] == f"| `dyck` | 2 | 1 | 1 | 1 | 2 | {len(KINDS) - 1} of {2 * (len(KINDS) - 1)} |"
     assert lines["depth"] == "| `depth` | | | | | | |"
     studies = readme.BLOCKS["studies"](results, "")
     assert "*Here*: all; 2 claims." in studies and "*Here*: all; not built yet." in studies
-    assert "*Open, or against the source*: one." in studies
+    assert "*Open, or against the source, in this build*: one." in studies
+
+
+def test_every_claim_stands_somewhere(results: readme.Results) -> None:
+    paragraphs = [each.replace("\n", " ") for each in readme.BLOCKS["studies"](results, "").split("\n\n")]
+    said = iter(each for each in paragraphs if each.startswith("*By the strongest evidence*"))
+    for study in results.params.studies:
+        if results.claims(study) is not None:
+            lines = standing.lines(standing.rows(study, partial=True))
+            text = next(said)
+            holding, _, others = text.partition(" claims hold")
+            assert int(holding.split()[-1]) == sum(line.verdict == HOLDS for line in lines)
+            assert set(re.findall(r"\d+[a-z]?", others)) == {line.claim for line in lines if line.verdict != HOLDS}
+    assert next(said, None) is None
 
 
 def test_what_is_around_the_blocks_stays_and_an_unknown_one_is_named(results: readme.Results) -> None:
