@@ -92,6 +92,18 @@ def test_gates_find_in_the_published_tables_what_is_committed(study: str) -> Non
         assert ours == theirs
 
 
+@pytest.mark.slow
+def test_an_experiment_that_is_taken_out_of_a_study_is_not_run(study: str) -> None:
+    """Claims are judged without its tables; no verdict comes of a gate that had none, or turns into another."""
+    module, whole = importlib.import_module(f"pipeline.studies.{study}.claims"), context(study)
+    verdict = {(row["claim"], row["gate"]): row["verdict"] for row in judged(study)[0].iter_rows(named=True)}
+    for experiment in whole.experiments:
+        rest = [each for each in whole.experiments if each != experiment]
+        for row in module.judge(replace(whole, experiments=rest)).iter_rows(named=True):
+            before = verdict[row["claim"], row["gate"]]
+            assert row["verdict"] in (before, NOT_RUN, TOO_FEW), (experiment, row["claim"], row["gate"])
+
+
 def test_each_bar_can_hold_fail_and_be_undecided(study: str) -> None:
     _, gates = judged(study)
     assert gates

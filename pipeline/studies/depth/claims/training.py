@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import polars as pl
+
 from pipeline.kit import evidence
 from pipeline.kit.conditions import Condition, above, at_least, at_most, below, within
 from pipeline.kit.results import Results
@@ -123,7 +125,8 @@ def speed(context: Results) -> Iterator[Gate]:
 
 def _settings(context: Results) -> Iterator[tuple[str, bool]]:
     """Yield the prefix of the gates of a setting, and whether runs here have it."""
-    rows = context.table("runs").filter(run=CONTEXTUAL[3])
+    runs = [*CONTEXTUAL.values(), *CONTEXTUAL_PUBLISHED.values()]
+    rows = context.table("runs").filter(pl.col("run").is_in(runs))
     unknown, middle = not rows.height, MIDDLE in rows.select("l", "k").rows()
     yield "middle setting, ", unknown or middle
     yield "", unknown or not middle
