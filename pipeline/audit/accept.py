@@ -64,9 +64,9 @@ def accept(name: str | None, reason: str, *, dry_run: bool = False, proved: bool
     if not reason:
         raise SandglassError("accept: a reason is required, for whoever reads the record: --reason '…'")
     with changes.looking() if dry_run else engines.alone() as view:
-        accepted = _only_code(changes.find(view, params), name, params)
+        accepted = _only_code(changes.find(view, params), name, params, proved)
         seen: dict[tuple[str, str | None], _Edit] = {}
-        edits = {job: [_edit(cause, seen) for cause in change.causes] for job, change in accepted.items()}
+        edits = {job: [_edit(cause, seen) for cause in causes] for job, causes in accepted.items()}
         if dry_run or sys.stdout.isatty():
             _show(list(seen.values()))
         if dry_run:
@@ -133,19 +133,28 @@ def _prove_one(job: graph.Job, params: Params, folder: Path) -> Proof:
     return proof
 
 
-def _only_code(diff: Changes, name: str | None, params: Params) -> dict[graph.Job, Change]:
-    """Return the jobs to accept: those of ``name`` for which code differs, and nothing else."""
+def _only_code(diff: Changes, name: str | None, params: Params, proved: bool) -> dict[graph.Job, list[Cause]]:
+    """Return the edits of code by the jobs to accept: those of ``name`` for which code differs, and nothing else.
+
+    Where none is named, jobs whose code is as it was are left aside. Results that are not here, as in a clone that has
+    pulled only some, were not edited: dvc.lock says what they are. To prove something they are needed.
+    """
     jobs = list(graph.jobs(params)) if name is None else changes.jobs_of(name, params)
     if name is not None and any(job.step == "report" for job in jobs):
         raise SandglassError("accept report: it prints the md5 of all code, so it is simply built again")
     selection = {job: diff.jobs[job] for job in jobs if job in diff.jobs and job.step != "report"}
-    edited = {job: change for job, change in selection.items() if change.causes}
-    for job, change in edited.items():
-        for cause in change.causes:
-            if cause.kind != "code" or cause.new is None:
-                raise SandglassError(
-                    f"accept: nothing was accepted, because for {job.stage} not only code was edited: {cause}"
-                )
+    edited: dict[graph.Job, list[Cause]] = {}
+    for job, change in selection.items():
+        code = [cause for cause in change.causes if cause.kind == "code" and cause.new is not None]
+        others = [cause for cause in change.causes if cause not in code]
+        if not proved:
+            others = [cause for cause in others if cause.kind not in ("data", "output") or cause.new is not None]
+        if others and (code or name is not None):
+            raise SandglassError(
+                f"accept: nothing was accepted, because for {job.stage} not only code was edited: {others[0]}"
+            )
+        if code:
+            edited[job] = code
     if not edited and selection:
         parents = dict.fromkeys(parent for change in selection.values() for parent in change.because)
         raise SandglassError(f"accept {name or '--all'}: no edit of code touches it; it waits for {names(parents)}")
