@@ -25,7 +25,7 @@ from rich.console import Console
 from pipeline import params as parameters
 from pipeline.audit import changes, git, hashing, rebuild
 from pipeline.audit.causes import Cause, names
-from pipeline.audit.changes import Change, Changes
+from pipeline.audit.changes import Changes
 from pipeline.audit.compare import IDENTICAL, ROUNDING, compare
 from pipeline.engine import graph
 from pipeline.engine import snakemake as engines

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.errors import SandglassError
 from pipeline.store import paths, tables
 from schemas.theory import Theory
 
@@ -41,13 +42,15 @@ class Results(Context):
     def table(self, name: str) -> pl.DataFrame:
         """Return the rows of a result table of all experiments that have one of this name, in their order.
 
-        Where whoever varies a study has taken all of them out of it, that is no row: what was not run is no error.
+        Raises SandglassError if none has.
         """
         schema = importlib.import_module(f"schemas.{self.study}.tables").SCHEMAS[name]
         files = [paths.table_path(self.study, experiment, name) for experiment in self.experiments]
         parts = [path for path in files if path.is_file()]
         if not parts:
-            return schema.empty()
+            raise SandglassError(
+                f"{self.experiment}: no experiment among {', '.join(self.experiments)} has a table {name!r}"
+            )
         return pl.concat([self._tables.read(path, schema) for path in parts])
 
     def has_rows(self, names: Sequence[str]) -> bool:
