@@ -147,16 +147,17 @@ def _shared(factory: pytest.TempPathFactory) -> Path:
 
 
 def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], Workspace]) -> Path:
-    """A folder that ``build`` fills once per session, for all workers of pytest-xdist."""
+    """A folder that ``build`` fills once per session, for all workers of pytest-xdist; nor does it fail twice."""
     shared = _shared(factory)
     path = shared / name
     with (shared / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (path / "built").exists():
-            shutil.rmtree(path, ignore_errors=True)
+        if not path.exists():
             path.mkdir()
             build(path).git("gc", "--quiet")  # each test copies its files
             (path / "built").touch()
+    if not (path / "built").exists():
+        pytest.fail(f"{name} was not built: see the first test that asked for it")
     return path
 
 

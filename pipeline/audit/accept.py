@@ -156,8 +156,10 @@ def _only_code(diff: Changes, name: str | None, params: Params, proved: bool) ->
         if code:
             edited[job] = code
     if not edited and selection:
+        own = [f"{job.stage}: {change.causes[0]}" for job, change in selection.items() if change.causes]
         parents = dict.fromkeys(parent for change in selection.values() for parent in change.because)
-        raise SandglassError(f"accept {name or '--all'}: no edit of code touches it; it waits for {names(parents)}")
+        why = own[0] if own else f"it waits for {names(parents)}"
+        raise SandglassError(f"accept {name or '--all'}: no edit of code touches it; {why}")
     if not edited:
         raise SandglassError(f"accept {name or '--all'}: it is up to date, there is nothing to accept")
     return edited

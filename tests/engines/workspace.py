@@ -44,7 +44,7 @@ COPIED = (
     "accepted.jsonl",
 )
 STUDIES = list(YAML(typ="safe").load((REPOSITORY / "params.yaml").read_text(encoding="utf-8"))["studies"])
-TIMEOUT = 900.0  # machines may be busy
+TIMEOUT = 2400.0  # seconds; all studies at smoke take six minutes on two idle cores, three times that beside tests
 NOBODY = "nobody"  # no job ends so
 GONE_SECONDS = 10.0  # that what a kill has left may take to end
 

@@ -71,8 +71,9 @@ def test_every_claim_stands_somewhere(results: readme.Results) -> None:
     paragraphs = [each.replace("\n", " ") for each in readme.BLOCKS["studies"](results, "").split("\n\n")]
     said = iter(each for each in paragraphs if each.startswith("*By the strongest evidence*"))
     for study in results.params.studies:
-        if results.claims(study) is not None:
-            lines = standing.lines(standing.rows(study, partial=True))
+        claims = results.claims(study)
+        if claims is not None:
+            lines = standing.lines(standing.beside_sets(claims, results.sets(study)))
             text = next(said)
             holding, _, others = text.partition(" claims hold")
             assert int(holding.split()[-1]) == sum(line.verdict == HOLDS for line in lines)
