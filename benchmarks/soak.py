@@ -10,6 +10,7 @@ the last result.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import platform
@@ -17,8 +18,9 @@ import shutil
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -102,21 +104,36 @@ def code_md5() -> str:
 
 
 def sequences(count: int, notes: Notes, folder: Path, env: dict[str, str]) -> None:
-    """Carry out sequences until ``count`` are done; of a stream in which one is at fault, those before it."""
+    """Carry out sequences until ``count`` are done, as many streams of them at a time as there are cores.
+
+    Streams are noted in their order, so that those which a stop cuts short are carried out by the next call.
+    """
     start = lay_out_small(folder / "small", env)
     start.engine("snakemake")
     start.git("add", "-A")
     start.git("commit", "-qm", "results")
-    references = References(folder / "references")
-    while notes.part("sequences")["done"] < count:
-        number, began, tally = notes.part("sequences")["next"], time.monotonic(), Tally()
-        tree = folder / f"stream-{number}"
-        try:
-            run(partial(AnyMoment, start.path, tree, references, env, tally), number, CHUNK, STEPS)
-        except Exception as error:  # of a fault that did not come again hypothesis says only that
-            tally.faults = tally.faults[:1] or [f"{type(error).__name__}: {error}"]
-        faults = [f"stream {number}: {text}" for text in tally.faults]
-        notes.add("sequences", began, tally.counts["sequences"] + len(faults), tally.counts, faults)
+    numbers, ahead = itertools.count(notes.part("sequences")["next"]), deque[Future[tuple[Counter[str], list[str]]]]()
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        began = time.monotonic()
+        while notes.part("sequences")["done"] < count:
+            while len(ahead) < (os.cpu_count() or 1):
+                ahead.append(pool.submit(_stream, next(numbers), start.path, folder, env))
+            counts, faults = ahead.popleft().result()
+            notes.add("sequences", began, counts["sequences"] + len(faults), counts, faults)
+            began = time.monotonic()
+        pool.shutdown(cancel_futures=True)
+
+
+def _stream(number: int, start: Path, folder: Path, env: dict[str, str]) -> tuple[Counter[str], list[str]]:
+    """Carry out the sequences of a stream, of one in which something is at fault those before it; return what was
+    done, and the faults."""
+    tally, references = Tally(), References(folder / "references")
+    tree = folder / f"stream-{number}"
+    try:
+        run(partial(AnyMoment, start, tree, references, env, tally), number, CHUNK, STEPS)
+    except Exception as error:  # of a fault that did not come again hypothesis says only that
+        tally.faults = tally.faults[:1] or [f"{type(error).__name__}: {error}"]
+    return tally.counts, [f"stream {number}: {text}" for text in tally.faults]
 
 
 # --- kills -------------------------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ class References:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.scratch = folder, folder / "scratch"
+        self.folder, self.scratch = folder, folder / f"scratch-{os.getpid()}"  # others may keep theirs there too
         folder.mkdir(parents=True, exist_ok=True)
 
     def of(self, tree: Workspace) -> dict[str, Any]:
@@ -172,8 +172,9 @@ class References:
         file = self.folder / f"{_digest(tree.path)}.json"
         if not file.is_file():
             made = json.dumps(self._build(tree))
-            file.with_suffix(".tmp").write_text(made, encoding="utf-8")
-            file.with_suffix(".tmp").replace(file)
+            own = file.with_suffix(f".{os.getpid()}.tmp")
+            own.write_text(made, encoding="utf-8")
+            own.replace(file)
         return dict(json.loads(file.read_text(encoding="utf-8")))
 
     def _build(self, tree: Workspace) -> dict[str, Any]:

@@ -353,7 +353,7 @@ def test_results_that_are_not_here_were_not_edited(built: Workspace) -> None:
     """A clone that pulled only some results can accept an edit of the code that made the others, but prove nothing."""
     built.edit(RUNS, "# a remark\n")
     built.run("rm", "-r", TRAINED, "data/datasets/toy")
-    assert f"output {TRAINED}" in _refused(built, "accept", "toy-a", "--reason", "a comment", "--prove")
+    assert "data data/datasets/toy" in _refused(built, "accept", "toy-a", "--reason", "a comment", "--prove")
     output = _pipeline(built, "accept", "--all", "--reason", "a comment")
     assert "accepted, unproved, for train-toy-a, train-toy-b; logged in accepted.jsonl" in output
     assert [entry["job"] for entry in _accepted(built)] == ["train-toy-a", "train-toy-b"]
