@@ -389,6 +389,8 @@ def fresh(folder: Path, scale: str = "quick", runs: Iterable[str] = FRESH, block
     rows = []
     for run in runs:
         job = fresh_job(folder, run, scale)
+        at = scale if job.header.corpus else "long"  # some runs train nothing before that
+        job = job if job.header.corpus else fresh_job(folder, run, at)
         company = list(range(min(job.objective.side_by_side, len(job.header.corpus))))
         state = jobs.State.fresh(job, job.initial(company))
         table, rate = torch.from_numpy(job.table), torch.full((len(company), 1), 3e-4)
@@ -401,7 +403,7 @@ def fresh(folder: Path, scale: str = "quick", runs: Iterable[str] = FRESH, block
             core._step(job, state, table, batch | {"step": torch.tensor(block * TOGETHER + index)}, rate)
             drawing[block, index], learning[block, index] = drawn - started, time.perf_counter() - drawn
         parts = drawing.sum(1) / (drawing + learning).sum(1)
-        models = f"{len(company)} {'model' if len(company) == 1 else 'models'} at scale {scale}"
+        models = f"{len(company)} {'model' if len(company) == 1 else 'models'} at scale {at}"
         rows.append(
             Row(
                 f"fresh data of {FRESH[run]}, {models}, share of a step (at most {FRESH_AT_MOST:.0%})",

@@ -119,22 +119,23 @@ def beside(references: list[Reference], gate: Row) -> list[tuple[Reference, Row]
 
 
 def _counterpart(reference: Reference, gate: Row) -> Row | None:
-    """Return the row of a set that has the name of ``gate``, or else one of its claim that asks the same."""
+    """Return the row of a set that asks the same as ``gate``, that of its name and then of its claim before others; if
+    there is none, the row that has its name, which asked something else."""
     named = reference.claims.get((gate["claim"], gate["gate"]))
-    rows = (row for row in reference.claims.values() if row["claim"] == gate["claim"])
-    return named or next((row for row in rows if asks_the_same(gate, row)), None)
+    first = [named] if named else []
+    rows = sorted(reference.claims.values(), key=lambda row: row["claim"] != gate["claim"])
+    return next((row for row in first + rows if asks_the_same(gate, row)), named)
 
 
 def asks_the_same(gate: Row, frozen: Row) -> bool:
-    """Return whether a frozen row is about the same claim, comparison and condition as a gate of this build.
+    """Return whether a frozen row is about the same comparison and condition as a gate of this build.
 
-    A gate without a comparison, such as one on theory checks, is known by its words. Sets that are older than
-    comparisons have their words alone, and what was compared they do not say, so that they answer no gate on one.
+    It may have stood under another claim. A gate without a comparison, such as one on theory checks, is known by its
+    claim and its words. Sets that are older than comparisons have their words alone, and what was compared they do not
+    say, so that they answer no gate on one.
     """
-    keys = ("claim", "comparison", "bound")
-    if any(gate[key] != frozen[key] for key in keys):
-        return False
-    return bool(gate["comparison"]) or gate["predicate"] == frozen["predicate"]
+    keys = ("comparison", "bound") if gate["comparison"] else ("claim", "comparison", "bound", "predicate")
+    return all(gate[key] == frozen[key] for key in keys)
 
 
 def table_files(name: str, paths: list[Path], root: Path = Path()) -> list[Path]:

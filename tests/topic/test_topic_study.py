@@ -124,7 +124,7 @@ def test_few_models_and_no_models_give_no_verdict() -> None:
     tables = made()
     table = tables["comparisons"].with_columns(n=pl.lit(5, pl.Int32))
     few = judged(tables | {"comparisons": table})
-    assert few["12, Adam, with L2"][1] == few["19, caption, Adam, rate 0.01"][1] == TOO_FEW
+    assert few["12, Adam, with L2"][1] == few["35, caption, Adam, rate 0.01"][1] == TOO_FEW
     none = comparisons(experiments=("nothing",))
     outcomes = gates(tables | {"comparisons": none})
     assert {gate.verdict("paper")[0] for gate in outcomes if gate.comparison} == {NOT_RUN}

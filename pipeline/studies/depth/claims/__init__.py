@@ -18,8 +18,8 @@ STATEMENTS = {
     "6": "More heads make memorization faster, and change nothing in reasoning and generalization.",
     "7": "The constructions of the theorems are right on every input.",
     "8": "Outputs of a single layer are linearly dependent, so that no classifier can solve the task.",
-    "9": "In trained two-layer models the query attends to the pair that answers it, and training makes "
-    "attention on templates more like the construction.",
+    "9": "In trained two-layer models the query attends to the pair that answers it.",
+    "10": "Training makes attention on templates more like the construction.",
 }
 
 

@@ -154,11 +154,11 @@ def heads(context: Results) -> Iterator[Gate]:
 
 
 def attention(context: Results) -> Iterator[Gate]:
-    """Yield the gates of claim 9: the query of reasoning models attends to the right pair, in their last layer; and on
-    templates attention becomes more like the construction (DEP-A1)."""
+    """Yield the gates of claim 9: the query of reasoning models attends to the right pair, in their last layer; and of
+    our own claim 10: on templates attention becomes more like the construction (DEP-A1)."""
     yield evidence.gate(context, "9", "layer 2", RIGHT_PAIR, at_least(MOST_IN_RIGHT_PAIR), FIGURE_3)
     for layer, comparison in LIKENESS.items():
-        yield evidence.gate(context, "9", f"templates, layer {layer}", comparison, above(0.0), FIGURE_3, kind=OWN)
+        yield evidence.gate(context, "10", f"templates, layer {layer}", comparison, above(0.0), FIGURE_3, kind=OWN)
 
 
 def _reaches(

@@ -167,9 +167,10 @@ def _inequalities(context: Results) -> Iterator[Gate]:
         ("printed Lemma 5 and Eq. 2.2", printed.filter(pl.col("check") != LEMMA_4), "the printed form"),
         ("printed Lemma 4", printed.filter(check=LEMMA_4), "beta of pairs at most that of points"),
     ):
-        holding = Measured(float(rows["holds"].sum()), n=rows.height)
+        holding = Measured(float(rows["holds"].sum()), n=rows.height) if rows.height else None
         source = SOURCE.format(name.removeprefix("printed "))
-        yield Gate("15", name, f"instances in which {what} does hold", source, within(0, 0), holding, kind=OWN)
+        words = f"instances in which {what} does hold"
+        yield Gate("15", name, words, source, within(0, 0), holding, "none was drawn", kind=OWN)
 
 
 def _network(context: Results) -> Iterator[Gate]:

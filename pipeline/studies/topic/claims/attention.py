@@ -1,11 +1,11 @@
-"""Claims 19 to 25: average attention."""
+"""Claims 19 to 25 and 35: average attention."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from pipeline.kit import evidence
-from pipeline.kit.conditions import above, at_most, within
+from pipeline.kit.conditions import above, at_most, below, within
 from pipeline.kit.evidence import gate
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.results import Results
@@ -24,6 +24,7 @@ from schemas.claims import CORRECTED, OWN, STATED
 
 TABLE_21, TABLE_22 = SECTION.format("2.1.5, Table 2.1"), SECTION.format("2.1.5, Table 2.2")
 AUDIT = "our audit of Table 2.1"
+EXCEPTED = RELEASED_ADAM, 0.03  # of which the caption says that its attention to the topic is larger
 WORDS = {"same_word": "same word", "same_topic_diff_word": "same topic", "diff_topic": "other topics"}
 SPREADS, LEAST = 2.0, 0.1  # what is accepted of a median: printed standard deviations, and share of the mean, at least
 SIZES = {  # of Table 2.2: what is accepted, and what is printed at a rate of 0.003
@@ -58,10 +59,11 @@ def gates(context: Results) -> Iterator[Gate]:
     for name, run in (("Adam, rate 0.01", ATTENTION_RELEASED), ("Adam, rate 0.01, masks are keys", ATTENTION)):
         comparison = declared.TOPIC_FIRST[run, declared.TEXT_RATE]
         yield gate(context, "19", f"one-hot embeddings, {name}", comparison, above(HALF), TABLE_21)
-    for name, (run, *_) in declared.ROWS.items():
+    for name, (run, rate, _) in declared.ROWS.items():
         kind = OWN if run == ATTENTION_RELEASED else STATED  # the caption is of trained models of the release
         source = f"{TABLE_21}, caption"
-        yield gate(context, "19", f"caption, {name}", declared.CAPTION[name], above(0.0), source, kind=kind)
+        bar = below(0.0) if (run, rate) == EXCEPTED else above(0.0)
+        yield gate(context, "35", f"caption, {name}", declared.CAPTION[name], bar, source, kind=kind)
     yield from _sgd(context)
     yield from _magnitudes(context)
     yield from _audit(context)
