@@ -122,19 +122,21 @@ def _made_on(which: str, lock: Lock, scale: str) -> str:
 
 
 def _claims(studies: Iterable[str], committed: Lock) -> str:
-    compared = [table for study in studies if (table := _gates(study, committed)) is not None]
-    if not compared:
+    both = [each for study in studies if (each := _tables(study, committed)) is not None]
+    if not both:
         return "its claims cannot be compared with the committed ones"
-    gates = pl.concat(compared)
+    gates = pl.concat(beside(*each) for each in both)
     moved, turned = _differing(gates)
+    alone = [name for each in both for name in _in_one_alone(*each)]
+    missing = f"; {len(alone)} more are gates of one build alone, {alone[0]} first" if alone else ""
     if moved.is_empty() and turned.is_empty():
-        return f"the values of all {len(gates)} gates are the committed ones, to rounding"
+        return f"the values of all {len(gates)} gates are the committed ones, to rounding{missing}"
     sentence = f"of {len(gates)} gates {len(moved)} have other values"
     if not moved.is_empty():
         sentence += f", the most {_gate(moved.row(0, named=True), 'value')}"
     names = ", ".join(_gate(row, "verdict") for row in turned.head(3).iter_rows(named=True))
     verdicts = f"{len(turned) or 'no'} verdict{'' if len(turned) == 1 else 's'} turned"
-    return f"{sentence}; {verdicts}{f': {names}' if names else ''}"
+    return f"{sentence}; {verdicts}{f': {names}' if names else ''}{missing}"
 
 
 def _differing(gates: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -153,9 +155,18 @@ def _rounding(scale: str) -> str:
     return f"; rounding alone moves {yardstick.moved} of {yardstick.gates}, {share}, and {turned}"
 
 
-def _gates(study: str, committed: Lock) -> pl.DataFrame | None:
+def _tables(study: str, committed: Lock) -> tuple[pl.DataFrame, pl.DataFrame] | None:
+    """Return the claims table that is here and the committed one, where both are known."""
     before, path = committed_claims(study, committed), paths.claims_path(study, "parquet")
-    return None if before is None or not path.is_file() else beside(pl.read_parquet(path), before)
+    return None if before is None or not path.is_file() else (pl.read_parquet(path), before)
+
+
+def _in_one_alone(ours: pl.DataFrame, committed: pl.DataFrame) -> list[str]:
+    """Return the gates that one of the tables lacks, such as those of an experiment that was taken out."""
+    columns = ["study", *KEYS]
+    pairs = [(ours, committed), (committed, ours)]
+    alone = pl.concat(one.select(columns).join(other, on=KEYS, how="anti") for one, other in pairs)
+    return [f"{row['study']}:{row['claim']} {row['gate']}" for row in alone.iter_rows(named=True)]
 
 
 def beside(ours: pl.DataFrame, committed: pl.DataFrame) -> pl.DataFrame:

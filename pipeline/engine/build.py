@@ -128,7 +128,10 @@ def build(study: str | None = None, *, report: bool = False) -> Outcome:
     jobs = [job for job in graph.jobs(loaded) if study in (None, job.study)]
     if not report and reference.jobs and not reference.elapsed:
         work = duration(reference.work(jobs))
-        say(f"scale {loaded.scale}: {len(jobs)} jobs; none was timed at it; by the times at {TIMED} {work} of a core")
+        unknown = sum(job.name not in reference.jobs for job in jobs if job.step == "train")
+        more = f" and {unknown} trainings of which no time is known" if unknown else ""
+        times = f"by the times at {TIMED} {work} of a core{more}"
+        say(f"scale {loaded.scale}: {len(jobs)} jobs; none was timed at it; {times}")
     if study is None and not report and reference.elapsed:
         took = duration(reference.elapsed)
         timed = sum(job.name in reference.jobs for job in jobs)

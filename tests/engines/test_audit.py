@@ -247,6 +247,8 @@ def test_a_build_elsewhere_is_no_fault(built: Workspace) -> None:
     measured = elsewhere.Yardstick.of(gates)
     assert (measured.gates, measured.moved) == (len(ours), len(ours))
     assert measured.largest == pytest.approx(1 / 3) and measured.turned == ["toy:1 mean"]
+    assert elsewhere._in_one_alone(ours, ours) == []
+    assert elsewhere._in_one_alone(ours, ours.filter(pl.col("gate") != "mean")) == ["toy:1 mean"]
     (built.path / elsewhere.YARDSTICK).write_text(json.dumps({"smoke": asdict(measured)}))
     built.git("commit", "-q", str(elsewhere.YARDSTICK), "-m", "a yardstick")
     note = f"rounding alone moves {len(ours)} of {len(ours)}, by at most 0.33 of a value, and turns 1 verdict"
