@@ -319,7 +319,8 @@ def main(
 
     Ctrl-C stops, and what was done until then is written. Exit status 1 if anything was at fault.
     """
-    workspace.TIMEOUT = 7200.0  # a machine that does other work as well must not end a sequence
+    # A machine that does other work as well must not end a sequence, nor a process that takes its time to end.
+    workspace.TIMEOUT, workspace.GONE_SECONDS = 7200.0, 120.0
     counts = {"sequences": sequences, "kills": kills, "flips": flips, "parameters": parameters}
     notes = Notes(notes_file.resolve(), code_md5())
     folder, output = Path(tempfile.mkdtemp(prefix="sandglass-soak-")), output.resolve()
