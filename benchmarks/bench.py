@@ -388,9 +388,9 @@ def fresh(folder: Path, scale: str = "quick", runs: Iterable[str] = FRESH, block
     """
     rows = []
     for run in runs:
-        job = fresh_job(folder, run, scale)
-        at = scale if job.header.corpus else "long"  # some runs train nothing before that
-        job = job if job.header.corpus else fresh_job(folder, run, at)
+        job, at = fresh_job(folder, run, scale), scale
+        if not job.header.corpus:  # some runs train nothing before long
+            job, at = fresh_job(folder, run, "long"), "long"
         company = list(range(min(job.objective.side_by_side, len(job.header.corpus))))
         state = jobs.State.fresh(job, job.initial(company))
         table, rate = torch.from_numpy(job.table), torch.full((len(company), 1), 3e-4)

@@ -113,15 +113,15 @@ def sequences(count: int, notes: Notes, folder: Path, env: dict[str, str]) -> No
     start.git("add", "-A")
     start.git("commit", "-qm", "results")
     numbers, ahead = itertools.count(notes.part("sequences")["next"]), deque[Future[tuple[Counter[str], list[str]]]]()
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    cores = os.cpu_count() or 1
+    with ProcessPoolExecutor(cores) as pool:
         began = time.monotonic()
-        while notes.part("sequences")["done"] < count:
-            while len(ahead) < (os.cpu_count() or 1):
+        while (done := notes.part("sequences")["done"]) < count:
+            while len(ahead) < cores and done + len(ahead) * CHUNK < count:
                 ahead.append(pool.submit(_stream, next(numbers), start.path, folder, env))
             counts, faults = ahead.popleft().result()
             notes.add("sequences", began, counts["sequences"] + len(faults), counts, faults)
             began = time.monotonic()
-        pool.shutdown(cancel_futures=True)
 
 
 def _stream(number: int, start: Path, folder: Path, env: dict[str, str]) -> tuple[Counter[str], list[str]]:

@@ -38,7 +38,7 @@ class Yardstick:
         """Return what `beside` found, as numbers."""
         moved, turned = _differing(gates)
         largest = moved["share"][0] if len(moved) else 0.0
-        names = [f"{row['study']}:{row['claim']} {row['gate']}" for row in turned.iter_rows(named=True)]
+        names = [_name(row) for row in turned.iter_rows(named=True)]
         return cls(len(gates), len(moved), largest, names)
 
     @classmethod
@@ -166,7 +166,7 @@ def _in_one_alone(ours: pl.DataFrame, committed: pl.DataFrame) -> list[str]:
     columns = ["study", *KEYS]
     pairs = [(ours, committed), (committed, ours)]
     alone = pl.concat(one.select(columns).join(other, on=KEYS, how="anti") for one, other in pairs)
-    return [f"{row['study']}:{row['claim']} {row['gate']}" for row in alone.iter_rows(named=True)]
+    return [_name(row) for row in alone.iter_rows(named=True)]
 
 
 def beside(ours: pl.DataFrame, committed: pl.DataFrame) -> pl.DataFrame:
@@ -182,4 +182,8 @@ def beside(ours: pl.DataFrame, committed: pl.DataFrame) -> pl.DataFrame:
 def _gate(row: dict[str, object], name: str) -> str:
     """Return a gate with what the committed build found and what this one did: ``dyck:5 M1 1.384 → 1.353``."""
     then, now = (f"{each:.4g}" if isinstance(each, float) else each for each in (row[f"{name}_committed"], row[name]))
-    return f"{row['study']}:{row['claim']} {row['gate']} {then} → {now}"
+    return f"{_name(row)} {then} → {now}"
+
+
+def _name(row: dict[str, object]) -> str:
+    return f"{row['study']}:{row['claim']} {row['gate']}"
