@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,7 +52,7 @@ def sizes(file: Path, scale: str) -> dict[str, int]:
 
 def keep(root: Path) -> None:
     """Copy ``root/dvc.lock``, unless it is cut off, to where `mend` finds it; nobody may write it meanwhile."""
-    if not _is_cut(root / NAME):
+    if not _is_cut(root):
         _replace(root, root / graph.STATE / NAME, root / NAME)
 
 
@@ -60,7 +61,7 @@ def mend(root: Path) -> None:
 
     The caller keeps DVC from writing it.
     """
-    if not (root / NAME).is_file() or not _is_cut(root / NAME):
+    if not (root / NAME).is_file() or not _is_cut(root):
         return
     kept = root / graph.STATE / NAME
     if kept.is_file():
@@ -71,19 +72,38 @@ def mend(root: Path) -> None:
     print(f"sandglass: DVC was killed while it wrote {NAME}; in its place is {how}", file=sys.stderr)
 
 
-def _is_cut(file: Path) -> bool:
-    """Return whether ``file`` is missing or cut off by a kill, so that DVC refuses it.
+def _is_cut(root: Path) -> bool:
+    """Return whether ``root/dvc.lock`` is missing, or cut off by a kill.
 
     DVC writes one stage after the other, and a newline last. What is cut behind a line may end in a stage that lacks
-    something; otherwise it is an older record, which does no harm. A file with the marks of a merge is whole.
+    something, which DVC refuses, or lack whole stages that the kept copy has. A file with the marks of a merge is
+    whole, and so is one that git has in its index.
     """
+    file = root / NAME
     content = file.read_bytes() if file.is_file() else b""
     if not content.endswith(b"\n"):
         return True
     if re.search(rb"^<<<<<<< ", content, re.MULTILINE):
         return False
     starts = [match.start() for match in re.finditer(rb"^  \S", content, re.MULTILINE)]
-    return not starts or not _is_stage(content[starts[-1] :])
+    if not starts or not _is_stage(content[starts[-1] :]):
+        return True
+    kept = root / graph.STATE / NAME
+    own, whole = _names(content), _names(kept.read_bytes()) if kept.is_file() else []
+    return len(own) < len(whole) and own == whole[: len(own)] and not _in_index(root, content)
+
+
+def _names(content: bytes) -> list[bytes]:
+    return re.findall(rb"^  (\S+):$", content, re.MULTILINE)
+
+
+def _in_index(root: Path, content: bytes) -> bool:
+    """Return whether git has ``content`` as dvc.lock in its index: it was checked out."""
+    show = ["git", "-C", str(root), "cat-file", "-p", f":./{NAME}"]
+    try:
+        return subprocess.run(show, capture_output=True, check=False).stdout == content
+    except FileNotFoundError:  # git is not installed
+        return False
 
 
 def _is_stage(text: bytes) -> bool:

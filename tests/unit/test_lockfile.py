@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,21 @@ def test_what_is_whole_is_left_as_it_is(root: Path) -> None:
         lock.write_text(text)
         lockfile.mend(root)
         assert lock.read_text() == text
+
+
+def test_stages_that_only_the_copy_has_come_back_unless_git_checked_the_file_out(root: Path) -> None:
+    lock, kept = root / "dvc.lock", root / graph.STATE / "dvc.lock"
+    kept.write_text(NEWER)
+    lock.write_text(OLDER)  # NEWER, cut exactly behind its first stage
+    lockfile.keep(root)
+    lockfile.mend(root)
+    assert lock.read_text() == kept.read_text() == NEWER
+
+    lock.write_text(OLDER)
+    for command in ("init", "add dvc.lock"):
+        subprocess.run(["git", *command.split()], cwd=root, check=True, capture_output=True)
+    lockfile.mend(root)
+    assert lock.read_text() == OLDER
 
 
 def test_a_copy_is_kept_of_what_is_not_cut_off(root: Path) -> None:
