@@ -41,12 +41,13 @@ Proof = dict[str, str]  # path of an output -> its md5, here and as made again
 class _Edit:
     """A file of code before and after; ``diff`` is None where git does not hold what it was.
 
-    ``old`` is None for a file that the job reads since, for instance one that code was moved to.
+    ``old`` is None for a file that the job reads since, for instance one that code was moved to, and ``new`` for one
+    that it reads no more.
     """
 
     path: Path
     old: str | None
-    new: str
+    new: str | None
     content: bytes
     diff: str | None
 
@@ -76,7 +77,9 @@ def accept(name: str | None, reason: str, *, dry_run: bool = False, proved: bool
         # In this order: a kill in between leaves an entry without effect, never an effect without entry.
         _log(edits, reason, proofs)
         files = {
-            job.stage: {str(e.path): {"hash": "md5", "md5": e.new, "size": len(e.content)} for e in of}
+            job.stage: {
+                str(e.path): {"hash": "md5", "md5": e.new, "size": len(e.content)} if e.new else None for e in of
+            }
             for job, of in edits.items()
         }
         record_code(Path(), files)
@@ -87,7 +90,7 @@ def accept(name: str | None, reason: str, *, dry_run: bool = False, proved: bool
 
 
 def _proofs(edits: dict[graph.Job, list[_Edit]], params: Params) -> dict[graph.Job, Proof]:
-    code = {edit.path: edit.new for of in edits.values() for edit in of}
+    code = {edit.path: edit.new for of in edits.values() for edit in of if edit.new}
     try:
         return _prove(edits, params, code)
     except SandglassError as error:
@@ -145,7 +148,7 @@ def _only_code(diff: Changes, name: str | None, params: Params, proved: bool) ->
     selection = {job: diff.jobs[job] for job in jobs if job in diff.jobs and job.step != "report"}
     edited: dict[graph.Job, list[Cause]] = {}
     for job, change in selection.items():
-        code = [cause for cause in change.causes if cause.kind == "code" and cause.new is not None]
+        code = [cause for cause in change.causes if cause.kind == "code"]
         others = [cause for cause in change.causes if cause not in code]
         if not proved:
             others = [cause for cause in others if cause.kind not in ("data", "output") or cause.new is not None]
@@ -167,6 +170,8 @@ def _only_code(diff: Changes, name: str | None, params: Params, proved: bool) ->
 
 def _edit(cause: Cause, seen: dict[tuple[str, str | None], _Edit]) -> _Edit:
     key = cause.what, cause.old
+    if cause.new is None:
+        return _Edit(Path(cause.what), cause.old, None, b"", f"{cause.what}: read no more\n")
     if key not in seen:
         content = Path(cause.what).read_bytes()
         if hashlib.md5(content).hexdigest() != cause.new:

@@ -410,8 +410,9 @@ def standing(edits: list[dict[str, Any]], stage: str, recorded: Mapping[str, str
     """
     state, chain = dict(recorded), []
     for edit in reversed([edit for edit in edits if edit["job"] == stage]):
-        files = [file for file in edit["files"] if file.get("path") in state]
-        if files and all(state[file["path"]] == file.get("new") for file in files):
+        files = [file for file in edit["files"] if file.get("path") in state or not file.get("new")]
+        left = {file.get("path"): file.get("new") for file in files}  # None of a file that it read no more since
+        if any(left.values()) and all(state.get(path) == md5 for path, md5 in left.items()):
             chain.append(edit)
             state |= {file["path"]: file.get("old") for file in files}
     return chain[::-1]

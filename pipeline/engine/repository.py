@@ -256,16 +256,17 @@ def forget_stages(root: Path, known: set[str]) -> None:
             del lock["stages"][name]
 
 
-def record_code(root: Path, files: dict[str, dict[str, dict[str, Any]]]) -> None:
-    """Put into ``root/dvc.lock``, as what a stage was built from, these entries (by stage and path) of
-    dependencies; the caller keeps DVC from writing it."""
+def record_code(root: Path, files: dict[str, dict[str, dict[str, Any] | None]]) -> None:
+    """Put into ``root/dvc.lock``, as what a stage was built from, these entries (by stage and path) of dependencies;
+    None takes one out. The caller keeps DVC from writing it."""
     with _dvc(), _replaced(root / "dvc.lock") as lock:
         for name, entries in files.items():
             deps = lock["stages"][name]["deps"]
+            deps[:] = [entry for entry in deps if entries.get(entry["path"], entry) is not None]
             for entry in deps:
-                entry.update(entries.get(entry["path"], {}))
+                entry.update(entries.get(entry["path"]) or {})
             known = {entry["path"] for entry in deps}
-            deps += [{"path": path} | entry for path, entry in entries.items() if path not in known]
+            deps += [{"path": path} | entry for path, entry in entries.items() if entry and path not in known]
 
 
 def alive(pid: int, named: float) -> bool:

@@ -349,6 +349,22 @@ def test_a_module_that_code_was_moved_to_is_accepted(built: Workspace) -> None:
     assert built.planned() <= {"report"}
 
 
+def test_a_module_that_is_read_no_more_is_accepted_with_the_edit_that_left_it(built: Workspace) -> None:
+    lock = (built.path / "dvc.lock").read_text(encoding="utf-8")
+    stages = YAML(typ="safe").load(lock)["stages"]
+    gone, md5 = "pipeline/gone.py", "f" * 32
+    start = lock.index("    deps:\n", lock.index("  train-toy-a:")) + len("    deps:\n")
+    entry = f"    - path: {gone}\n      hash: md5\n      md5: {md5}\n      size: 3\n"
+    (built.path / "dvc.lock").write_text(lock[:start] + entry + lock[start:], encoding="utf-8")
+    built.edit(RUNS, "# its import is gone\n")
+    _pipeline(built, "accept", "train-toy-a", "--reason", "an import")
+    files = {file["path"]: (file["old"], file["new"]) for file in _accepted(built)[0]["files"]}
+    assert files[gone] == (md5, None) and RUNS in files
+    deps = YAML(typ="safe").load(built.path / "dvc.lock")["stages"]["train-toy-a"]["deps"]
+    assert {dep["path"] for dep in deps} == {dep["path"] for dep in stages["train-toy-a"]["deps"]}
+    assert "train-toy-a" not in built.planned()
+
+
 def test_results_that_are_not_here_were_not_edited(built: Workspace) -> None:
     """A clone that pulled only some results can accept an edit of the code that made the others, but prove nothing."""
     built.edit(RUNS, "# a remark\n")

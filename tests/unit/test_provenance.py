@@ -341,8 +341,13 @@ def test_old_versions_of_code_are_found_in_git(tmp_path: Path, monkeypatch: pyte
     assert list(git.listings(folder)) == listings[::-1]
 
 
-def _edits(*steps: tuple[str | None, str], path: str = "a.py") -> list[dict[str, Any]]:
+def _edits(*steps: tuple[str | None, str | None], path: str = "a.py") -> list[dict[str, Any]]:
     return [{"job": "train-a", "files": [{"path": path, "old": old, "new": new}]} for old, new in steps]
+
+
+def _moved() -> list[dict[str, Any]]:
+    files = [{"path": "a.py", "old": "1", "new": "2"}, {"path": "b.py", "old": "1", "new": None}]
+    return [{"job": "train-a", "files": files}]
 
 
 @pytest.mark.parametrize(
@@ -353,6 +358,9 @@ def _edits(*steps: tuple[str | None, str], path: str = "a.py") -> list[dict[str,
         (_edits(("1", "2"), ("2", "3")), {"a.py": "4"}, []),  # built again with other code
         (_edits(("1", "2"), ("3", "4")), {"a.py": "4"}, [1]),  # built between the two
         (_edits((None, "2"), path="b.py"), {"a.py": "1", "b.py": "2"}, [0]),  # code was moved to a new file
+        (_edits(("1", None), path="b.py"), {"a.py": "1"}, []),  # nothing tells such an edit from a build
+        (_moved(), {"a.py": "2"}, [0]),  # with an edit of a.py, b.py is read no more
+        (_moved(), {"a.py": "2", "b.py": "1"}, []),  # built again, and b.py is read again
         (_edits(("1", "2"), path="b.py"), {"a.py": "1"}, []),  # a file that the job reads no more
     ],
 )
