@@ -28,12 +28,14 @@ NO_INTERVAL = "no interval to compare with"
 NONE_PUBLISHED = "none published"
 SIZES = [INSIDE, OUTSIDE, NO_INTERVAL, NONE_PUBLISHED, NOT_RUN]
 
-# What a gate tests: what the source says, our form of a statement that is misprinted, or a statement that no source
-# makes.
+# What a gate tests: what the source says, our form of a statement that is misprinted, what the source says of data or
+# models that are not here, tested on others, or a statement that no source makes. The first kind that a claim has
+# decides it.
 STATED = "published statement"
 CORRECTED = "corrected form"
+ANALOGUE = "statement on a stand-in"
 OWN = "own check"
-KINDS = [STATED, CORRECTED, OWN]
+KINDS = [STATED, CORRECTED, ANALOGUE, OWN]
 
 # Why a gate is not run that asks for what a user has to bring: it begins with this.
 EXTERNAL = "needs-external"

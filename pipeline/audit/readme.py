@@ -170,7 +170,7 @@ def _stand(rows: list[reading.Row]) -> str:
 
 
 def _verdicts(results: Results, _: str) -> str:
-    """How many gates on statements of the sources have each verdict; corrected forms and own checks apart."""
+    """How many gates on statements of the sources have each verdict; the other kinds apart."""
     rows = []
     for study in results.params.studies:
         claims, counts = results.claims(study), [""] * (len(VERDICTS) + 1)
@@ -180,7 +180,7 @@ def _verdicts(results: Results, _: str) -> str:
             tested = sum(others[verdict] for verdict in (HOLDS, UNDECIDED, FAILS))
             counts = [*(str(stated[verdict]) for verdict in VERDICTS), f"{others[HOLDS]} of {tested}"]
         rows.append([f"`{study}`", *counts])
-    head = ["", *VERDICTS.values(), "corrected forms and own checks that hold"]
+    head = ["", *VERDICTS.values(), "of the other kinds that hold"]
     return _table(head, rows)
 
 

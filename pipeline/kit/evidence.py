@@ -70,9 +70,9 @@ def between(
         raise SandglassError(
             f"{context.study}: comparison {comparison.key!r} is not one that claims measure themselves"
         )
-    (confidence,) = context.table(comparisons.TABLE)["confidence"].unique()
     if any(sample is None for sample in samples):
-        return _found(comparisons.not_run(comparison, confidence))
+        return None, NOT_RUN
+    (confidence,) = context.table(comparisons.TABLE)["confidence"].unique()
     found = comparisons.estimate(comparison, *samples, confidence=confidence)  # type: ignore[arg-type]
     return _found(comparisons.row(comparison, found, confidence, excluded, reason))
 
@@ -129,10 +129,15 @@ def check_gate(
     published: Published | float | None = None,
     kind: str = STATED,
 ) -> Gate:
-    """Return the gate that holds exactly if the theory check ``check`` does; ``theory`` has the rows by their check."""
+    """Return the gate that holds exactly if the theory check ``check`` does; ``theory`` has the rows by their check.
+
+    Raises SandglassError if there is no such check, or it holds outside of an interval.
+    """
     row = theory.get(check)
     if row is None:
         raise SandglassError(f"claim {claim}, {gate}: no theory check is named {check}")
+    if row["comparison"] == "beyond":
+        raise SandglassError(f"claim {claim}, {gate}: {check} asks for what lies beyond a tolerance, no gate can")
     if row["comparison"] == "within":
         conditions: tuple[Condition, ...] = within(row["bound"], row["tolerance"])
     else:

@@ -19,6 +19,7 @@ from pipeline.errors import SandglassError
 from pipeline.kit import intervals
 from pipeline.kit.conditions import Condition, defined, in_words
 from schemas.claims import (
+    ANALOGUE,
     CEILING,
     CONTRADICTED,
     CORRECTED,
@@ -27,6 +28,7 @@ from schemas.claims import (
     HOLDS,
     IN_PART,
     INSIDE,
+    KINDS,
     NO_INTERVAL,
     NONE_PUBLISHED,
     NOT_RUN,
@@ -202,6 +204,12 @@ class Gate:
         return Published(float(self.published)) if plain else self.published  # type: ignore[arg-type,return-value]
 
 
+SEVERAL = {
+    STATED: "published statements",
+    CORRECTED: "corrected forms",
+    ANALOGUE: "statements on stand-ins",
+    OWN: "own checks",
+}
 UNTESTED = (TOO_FEW, NOT_RUN)
 MEASURED = ("value", "lo", "hi", "n", "excluded", "excluded_reason", "interval", "fewest")
 
@@ -248,11 +256,11 @@ def stands(gates: Iterable[tuple[str, str]]) -> tuple[str, str]:
     """Return how a claim stands (`schemas.claims.STATES`) by the kinds and verdicts of its ``gates``, and how many of
     them say so.
 
-    Statements of the source decide; own checks and corrected forms stand beside them, and decide where a claim has
-    nothing else. Gates that were not tested say nothing, unless none was.
+    Statements of the source decide; the other kinds stand beside them, and decide in turn where a claim has nothing
+    before them. Gates that were not tested say nothing, unless none was.
     """
     by_kind = _by_kind(gates)
-    verdicts = next((by_kind[kind] for kind in (STATED, CORRECTED, OWN) if kind in by_kind), [])
+    verdicts = by_kind.get(deciding(by_kind), [])
     tested = [verdict for verdict in verdicts if verdict not in UNTESTED]
     failed, undecided = tested.count(FAILS), tested.count(UNDECIDED)
     if not tested:
@@ -263,15 +271,19 @@ def stands(gates: Iterable[tuple[str, str]]) -> tuple[str, str]:
 
 
 def beside(gates: Iterable[tuple[str, str]]) -> str:
-    """Return what own checks and corrected forms say beside a claim's statements: ``own checks: 3 of 4 hold``."""
+    """Return what the other kinds of gates say beside a claim's statements: ``own checks: 3 of 4 hold``."""
     by_kind = _by_kind(gates)
-    kinds = {CORRECTED: "corrected forms", OWN: "own checks"}
     parts = []
-    for kind, words in kinds.items():
+    for kind, words in SEVERAL.items():
         tested = [verdict for verdict in by_kind.get(kind, ()) if verdict not in UNTESTED]
-        if tested and len(by_kind) > 1 and STATED in by_kind:
+        if tested and kind != STATED and STATED in by_kind:
             parts.append(f"{words}: {tested.count(HOLDS)} of {len(tested)} hold")
     return "; ".join(parts)
+
+
+def deciding(kinds: Iterable[str]) -> str:
+    """Return the kind of gates that decides a claim with gates of these ``kinds``; empty for none."""
+    return min(kinds, key=KINDS.index, default="")
 
 
 def _by_kind(gates: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Container
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,9 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from pipeline.kit.conditions import Condition, in_words
+from pipeline.kit.intervals import NONE
+from pipeline.kit.verdicts import Gate, Measured
 from pipeline.references.record import RECORD, kept_path, read_record
 from pipeline.references.upgrade import upgraded
 from pipeline.store import tables
@@ -26,6 +30,7 @@ from schemas.theory import Theory
 __all__ = ["RECORD", "Reference", "Row", "beside", "load", "owner", "read_table", "stranger", "table_files"]
 
 Row = dict[str, Any]
+WHAT = {Condition(what, ">", 0).name: what for what in ("value", "lo", "hi")}  # by its name in the column ``bound``
 
 
 class Files(Protocol):
@@ -108,23 +113,26 @@ def stranger(folder: Path, study: str, studies: Container[str]) -> str | None:
 def beside(references: list[Reference], gate: Row) -> list[tuple[Reference, Row]]:
     """Return what the sets say of a gate of this build: those that test it, or, if none does, the first that knows it.
 
-    Each row says as ``same`` whether it answers the question of the gate (`asks_the_same`); only then it counts.
+    Each row says as ``same`` whether it answers the question of the gate (`asks_the_same`); only then it counts. What
+    measured the same, and was held against another bar, is judged by that of this build.
     """
-    known = [
-        (reference, found | {"same": asks_the_same(gate, found)})
-        for reference in references
-        if (found := _counterpart(reference, gate)) is not None
-    ]
+    known = []
+    for reference in references:
+        found = _counterpart(reference, gate)
+        if found is not None and not asks_the_same(gate, found) and _measures_the_same(gate, found):
+            found = _judged_anew(gate, found, reference.scale)
+        if found is not None:
+            known.append((reference, found | {"same": asks_the_same(gate, found)}))
     return [pair for pair in known if pair[1]["verdict"] != NOT_RUN] or known[:1]
 
 
 def _counterpart(reference: Reference, gate: Row) -> Row | None:
     """Return the row of a set that asks the same as ``gate``, that of its name and then of its claim before others; if
-    there is none, the row that has its name, which asked something else."""
+    there is none, one that measures the same, or else the row that has its name, which asked something else."""
     named = reference.claims.get((gate["claim"], gate["gate"]))
     first = [named] if named else []
     rows = sorted(reference.claims.values(), key=lambda row: row["claim"] != gate["claim"])
-    return next((row for row in first + rows if asks_the_same(gate, row)), named)
+    return next((row for asked in ASKED for row in first + rows if asked(gate, row)), named)
 
 
 def asks_the_same(gate: Row, frozen: Row) -> bool:
@@ -136,6 +144,52 @@ def asks_the_same(gate: Row, frozen: Row) -> bool:
     """
     keys = ("comparison", "bound") if gate["comparison"] else ("claim", "comparison", "bound", "predicate")
     return all(gate[key] == frozen[key] for key in keys)
+
+
+def _measures_the_same(gate: Row, frozen: Row) -> bool:
+    """Return whether a frozen row is of the same comparison, in the same words but for the bar: those of a share say
+    which units it counts."""
+    same = gate["comparison"] == frozen["comparison"] and _measure(gate) == _measure(frozen)
+    return bool(gate["comparison"] and gate["bound"]) and same
+
+
+def _measure(row: Row) -> str:
+    return str(row["predicate"]).removesuffix(f": {in_words(conditions(row['bound']))}")
+
+
+def conditions(bound: str) -> tuple[Condition, ...]:
+    """Return the conditions of a column ``bound``, with the four digits that it has of each bar.
+
+    >>> conditions("value >= 0.8 and upper end < 0.5")
+    (Condition(what='value', comparison='>=', bound=0.8), Condition(what='hi', comparison='<', bound=0.5))
+    """
+    words = (condition.rsplit(" ", 2) for condition in bound.split(" and ") if condition)
+    return tuple(Condition(WHAT[name], comparison, float(bar)) for name, comparison, bar in words)
+
+
+def _judged_anew(gate: Row, frozen: Row, scale: str) -> Row:
+    """Return a frozen row as the bar of ``gate`` judges it."""
+    # An end that is null though there are enough units was not defined (`pipeline.kit.evidence`).
+    enough = frozen["interval"] not in ("", NONE) and (frozen["n"] or 0) >= (frozen["fewest"] or 0)
+    lo, hi = (math.nan if frozen[end] is None and enough else frozen[end] for end in ("lo", "hi"))
+    measured = Measured(frozen["value"], lo, hi, frozen["n"], interval=frozen["interval"], fewest=frozen["fewest"])
+    asked = Gate(
+        gate["claim"],
+        gate["gate"],
+        _measure(gate),
+        gate["source"],
+        conditions(gate["bound"]),
+        measured if frozen["value"] is not None else None,
+        frozen["reason"],
+        scale_needed=gate["scale_needed"],
+    )
+    verdict, reason = asked.verdict(scale)
+    told = frozen["reason"] if verdict == NOT_RUN else f"{reason} (by the bar of this build)"
+    judged = {"verdict": verdict, "reason": told}
+    return frozen | judged | {key: gate[key] for key in ("bound", "predicate", "scale_needed")}
+
+
+ASKED = (asks_the_same, _measures_the_same)
 
 
 def table_files(name: str, paths: list[Path], root: Path = Path()) -> list[Path]:

@@ -2,7 +2,7 @@
 
 Of each gate the strongest evidence counts: that of a reference set at a larger scale where one answers the same
 question, else that of this build and of the sets at its scale. A claim's gates on published statements decide how it
-stands; own checks and corrected forms stand beside them (`pipeline.kit.verdicts.stands`).
+stands; the other kinds stand beside them (`pipeline.kit.verdicts.stands`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.kit.verdicts import UNTESTED, beside, short, stands
+from pipeline.kit.verdicts import UNTESTED, beside, deciding, short, stands
 from pipeline.references import reading
 from pipeline.references.reading import Reference, Row
 from pipeline.store import paths, tables
@@ -25,7 +25,7 @@ MEASURED = ("verdict", "value", "lo", "hi", "n")  # of a gate: what makes two ro
 @dataclass(frozen=True)
 class Line:
     """A claim: its number, the sentence that says it, where it is stated, how it stands, by how many of its gates, what
-    own checks and corrected forms say beside it, and the evidence.
+    the other kinds of gates say beside it, and the evidence.
 
     ``share`` is for instance ``2 of 7 gates``, and ``evidence`` ``quick: holds (all 3 gates) · 4 gates not run``.
     """
@@ -142,9 +142,10 @@ def counts(rows: list[Row]) -> list[tuple[str, list[tuple[str, int]]]]:
 def _line(claim: str, rows: list[Row]) -> Line:
     gates = [(row["kind"], best(row)) for row in rows]
     verdict, share = stands(gates)
-    deciding = [row for row in rows if row["kind"] == STATED] or rows
-    parts = [text for scale in SCALES if (text := _at(scale, [_at_scale(row, scale) for row in deciding]))]
-    untested = Counter(found for row in deciding if (found := best(row)) in UNTESTED)
+    kind = deciding(row["kind"] for row in rows)
+    judging = [row for row in rows if row["kind"] == kind]
+    parts = [text for scale in SCALES if (text := _at(scale, [_at_scale(row, scale) for row in judging]))]
+    untested = Counter(found for row in judging if (found := best(row)) in UNTESTED)
     parts += [f"{_gates(untested[each])} {_UNTESTED[each]}" for each in UNTESTED if untested[each]]
     sources = dict.fromkeys(row["source"] for row in rows)
     return Line(claim, rows[0]["statement"], "; ".join(sources), verdict, share, beside(gates), " · ".join(parts))

@@ -56,11 +56,20 @@ def context(values: Values, scale: str, theory: pl.DataFrame | None = None, **mo
 
 
 def on_comparisons(judge: Judge, values: Values, scale: str, **more: Any) -> dict[str, Gate]:
-    """Return the gates on comparisons that analyses measure, by the key of what they judge."""
+    """Return the gates on comparisons that analyses measure, by the key of what they judge; of several gates on one the
+    strictest."""
     measured = {each.key for each in DECLARED if each.experiment != comparisons.CLAIMS}
-    gates = [gate for gate in judge(context(values, scale, **more)) if gate.comparison in measured]
-    assert len(gates) == len({gate.comparison for gate in gates})
-    return {gate.comparison: gate for gate in gates}
+    strictest: dict[str, Gate] = {}
+    for gate in judge(context(values, scale, **more)):
+        other = strictest.get(gate.comparison)
+        if gate.comparison in measured and (other is None or _is_stricter(gate, other)):
+            strictest[gate.comparison] = gate
+    return strictest
+
+
+def _is_stricter(gate: Gate, other: Gate) -> bool:
+    """Return whether the other gate holds just beyond the bars of ``gate``."""
+    return all(condition.meets(value) for value in outside(gate) for condition in other.conditions)
 
 
 def good(gates: dict[str, Gate]) -> Values:

@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.kit.conditions import in_words
+from pipeline.kit.intervals import STUDENT
 from pipeline.references import standing
+from pipeline.references.reading import Reference, beside, conditions
 from schemas.claims import (
+    ANALOGUE,
     CONTRADICTED,
     CORRECTED,
     EXTERNAL,
@@ -61,6 +65,8 @@ def row(verdict: str, *references: tuple[Any, ...], **more: Any) -> dict[str, An
         # Own checks and corrected forms say nothing of a statement of the source.
         ([row(HOLDS), row(FAILS, kind=OWN)], HOLDS, "1 gate", "quick: holds (1 gate)"),
         ([row(FAILS), row(HOLDS, kind=CORRECTED)], CONTRADICTED, "1 gate", "quick: fails (1 gate)"),
+        ([row(FAILS), row(HOLDS, kind=ANALOGUE)], CONTRADICTED, "1 gate", "quick: fails (1 gate)"),
+        ([row(HOLDS, kind=ANALOGUE), row(FAILS, kind=OWN)], HOLDS, "1 gate", "quick: holds (1 gate)"),
         ([row(FAILS, kind=OWN), row(HOLDS, kind=OWN)], IN_PART, "1 of 2 gates", "quick: 1 holds, 1 fails"),
     ],
 )
@@ -127,3 +133,46 @@ def test_what_decides_is_counted_by_the_strongest_evidence_without_what_a_user_h
     ]
     assert standing.decided(rows) == (2, 4)
     assert standing.decided([]) == (0, 0)
+
+
+def gate(claim: str, name: str, comparison: str, bound: str = "value > 0", words: str = "it") -> dict[str, Any]:
+    """A row of a claims table, as far as it says what is asked."""
+    asked = {"comparison": comparison, "bound": bound, "predicate": f"{words}: {in_words(conditions(bound))}"}
+    found = {"value": 0.5, "lo": 0.2, "hi": 0.8, "n": 6, "fewest": 5, "interval": STUDENT, "reason": ""}
+    return {"claim": claim, "gate": name, "source": "A", "scale_needed": "quick", "verdict": HOLDS} | asked | found
+
+
+@pytest.mark.parametrize(
+    ("asked", "claim", "same"),
+    [
+        (gate("1", "a", "lost"), "1", True),
+        (gate("9", "a", "lost"), "1", True),  # it moved to another claim
+        (gate("1", "b", "lost"), "1", True),  # it got another name, and another gate of the set has that name
+        (gate("2", "a", "won"), "2", True),  # of two rows that ask the same, the one of its claim
+        (gate("1", "a", "lost", "value > 1", "another measure"), "1", False),
+        (gate("1", "c", "", words="the theorem"), "1", True),
+        (gate("9", "c", "", words="the theorem"), None, None),  # without a comparison it is known by its claim
+        (gate("1", "d", "other"), None, None),
+    ],
+)
+def test_a_set_answers_a_gate_that_moved(asked: dict[str, Any], claim: str | None, same: bool | None) -> None:
+    rows = [
+        gate("1", "a", "lost"),
+        gate("1", "b", "won"),
+        gate("1", "c", "", words="the theorem"),
+        gate("2", "x", "won"),
+    ]
+    reference = Reference("set", "paper", {}, [], {(each["claim"], each["gate"]): each for each in rows})
+    found = beside([reference], asked)
+    assert [(each["claim"], each["same"]) for _, each in found] == ([] if claim is None else [(claim, same)])
+
+
+@pytest.mark.parametrize(
+    ("bound", "verdict"), [("value > 0.1", HOLDS), ("value > 0.3", UNDECIDED), ("upper end < 0.1", FAILS)]
+)
+def test_what_measured_the_same_is_judged_by_the_bar_of_this_build(bound: str, verdict: str) -> None:
+    frozen = gate("1", "a", "lost")
+    reference = Reference("set", "paper", {}, [], {("1", "a"): frozen})
+    ((_, found),) = beside([reference], gate("9", "b", "lost", bound))
+    assert (found["verdict"], found["same"], found["bound"]) == (verdict, True, bound)
+    assert found["reason"].endswith("(by the bar of this build)") and frozen["bound"] == "value > 0"

@@ -35,12 +35,13 @@ STATEMENTS = {
     "22": "Shifted positions, or none, generalise better to longer inputs than plain ones.",
     "23": "Low counts of ones fail more than high ones.",
     "24": "Where most labels are hidden, an LSTM learns all the same, and a Transformer does not.",
-    "25": "Transformers learn automata whose states are seen through a map.",
+    "25": "Transformers and LSTMs learn automata whose states are seen through a map.",
     "26": "Gridworld models have heads that look at visits to a boundary, and heads that spread evenly.",
-    "27": "Linear positions generalise better to longer inputs of the gridworld, sinusoidal ones learn abab better.",
+    "27": "Linear positions generalise better to longer inputs of the gridworld than sinusoidal ones.",
     "28": "Dropout helps on dihedral groups and harms on bounded Dyck.",
     "29": "Which counts were seen in training predicts at which numbers of ones a Transformer fails.",
     "30": "Moving averages of weights are more accurate than the weights, and their decay hardly matters.",
+    "31": "Sinusoidal positions learn abab better than linear ones.",
 }
 
 

@@ -31,6 +31,6 @@ def gates(context: Results) -> Iterator[Gate]:
     yield gate(context, "16", "largest correlation", BY_PEAK, above(0.5), APPENDIX)
     yield gate(context, "16", "between the peaks", ATTENDING_END["between"], CHANCE, APPENDIX)
     yield gate(context, "16", "SEP between the peaks", VALLEY, at_most(1.5), APPENDIX, kind=OWN)
-    yield gate(context, "16", "progressive students", ATTENDING_DELAY, at_most(1.15), START, scale_needed="paper")
+    yield gate(context, "16", "progressive students", ATTENDING_DELAY, at_most(1.15), START)
     yield gate(context, "17", "largest", ATTENTION_PEAK, at_least(5.0), APPENDIX)
     yield gate(context, "17", "at the end", ATTENTION_END, at_most(2.0), APPENDIX)

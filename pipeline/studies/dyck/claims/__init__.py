@@ -21,7 +21,7 @@ STATEMENTS = {
     "5": "Attention of equally accurate standard models varies by about 2.2 between initialisations.",
     "6": "Attention of standard models varies nearly as much between initialisations as random maps do.",
     "7": "With a minimal first layer, attention hardly varies between initialisations.",
-    "8": "The contrastive term at least halves the balance violation of models with a minimal first layer.",
+    "8": "The contrastive term lowers the balance violation of models with a minimal first layer.",
     "9": "The contrastive term improves accuracy on longer strings.",
     "10": "Models that violate the balance condition more generalise worse to longer strings.",
     "11": "The contrastive term lowers the balance violation and improves length generalisation on prefixes, too.",
@@ -36,7 +36,7 @@ STATEMENTS = {
     "20": "With a layer norm on the residual stream, what tells brackets apart vanishes as one over the length.",
     "21": "Models that copy have attention heads whose maps seem to say what they do, and which hardly matter.",
     "22": "Trained on prefixes, standard models vary many times more than those with a minimal first layer.",
-    "23": "Whatever the language, the block and the training data, attention of two-layer models is not stack-like.",
+    "23": "In each language, block and training data of the factorial, attention of two layers is not stack-like.",
     "24": "More types of bracket, deeper nesting, the block of Table 1, prefixes as training data and longer training "
     "each make attention more stack-like.",
     "25": "Models of the paper's own layer (eq. 6) learn Dyck, too, with attention that does not look like a stack.",

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pipeline.kit.results import Results
 
 ACCURATE = 0.97  # required of every model (section 4.1, Figure 1, Table 1)
-STACK_LIKE_SHARE_BELOW = 0.2
+FEW, HALF = 0.2, 0.5  # of models; the source says "typically", how few is ours
 OVER_RANDOM_LIES = (0.5, 1.4)
 MINIMAL_BELOW = 0.5
 RATIO_BELOW = 0.25
@@ -107,10 +107,11 @@ def theory_layer(context: Results) -> Iterator[Gate]:
 
 
 def _unlike_a_stack(context: Results, claim: str, run: str, source: str) -> Iterator[Gate]:
-    """Yield the gates that few models of a run are stack-like, and that they are not on average."""
-    few, mean = below(STACK_LIKE_SHARE_BELOW), below(STACK_LIKE)
-    yield gate(context, claim, f"{NAMES[run]}, stack-like share", STACK_SHARE[run], few, source)
-    yield gate(context, claim, f"{NAMES[run]}, mean", STACK_MEAN[run], mean, source)
+    """Yield the gates that the typical model of a run is not stack-like, that few are, and not on average."""
+    name, share = NAMES[run], STACK_SHARE[run]
+    yield gate(context, claim, f"{name}, most models", share, below(HALF), source)
+    yield gate(context, claim, f"{name}, stack-like share", share, below(FEW), source, kind=OWN)
+    yield gate(context, claim, f"{name}, mean", STACK_MEAN[run], below(STACK_LIKE), source)
 
 
 def cells(context: Results) -> Iterator[Gate]:

@@ -9,8 +9,8 @@ from pipeline.kit.conditions import above, at_least
 from pipeline.kit.evidence import gate
 from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.dyck.comparisons import COPIED, MISLEADING
-from pipeline.studies.dyck.names import COPY_NAMES
-from schemas.claims import FLOOR
+from pipeline.studies.dyck.names import COPY_NAMES, COPY_NO_SKIP, COPY_STRIPPED
+from schemas.claims import FLOOR, OWN, STATED
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
@@ -26,7 +26,9 @@ def accuracy(context: Results) -> Iterator[Gate]:
         bound, source = (DEEP_ACCURATE, FIGURES_4_6) if deep else (SHALLOW_ACCURATE, FIGURE_5)
         published = Published(bound, form=FLOOR)
         name = f"accuracy, {COPY_NAMES[run]}"
-        yield gate(context, "21", name, comparison, at_least(bound), source, published=published)
+        # Two of the models of one layer are what the source may have meant, and does not say.
+        kind = OWN if run in (COPY_NO_SKIP, COPY_STRIPPED) else STATED
+        yield gate(context, "21", name, comparison, at_least(bound), source, published=published, kind=kind)
 
 
 def misleading(context: Results) -> Iterator[Gate]:

@@ -10,6 +10,7 @@ from pipeline.kit.evidence import gate
 from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.dyck.comparisons import BY_LAYER, LAYER_RATIO
 from pipeline.studies.dyck.names import PUBLISHED_TABLE_1, cell_name
+from schemas.claims import OWN, STATED
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
@@ -26,7 +27,7 @@ def table_1(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 13: every cell of Table 1 against random maps and the published value."""
     for cell, published in PUBLISHED_TABLE_1.items():
         for layer, (mean, _) in enumerate(published, start=1):
-            for suffix, (scale, size), conditions in _layer_rules(layer, mean):
+            for suffix, (scale, size), conditions, kind in _layer_rules(layer, mean):
                 yield gate(
                     context,
                     "13",
@@ -37,33 +38,41 @@ def table_1(context: Results) -> Iterator[Gate]:
                     published=mean,
                     scale_needed=scale,
                     size_needed=size,
+                    kind=kind,
                 )
         if cell in LAYER_RATIO:
             yield _layer_ratio(context, "13", f"{cell_name(*cell)}: layer 3 over 2", cell, 1.0)
 
 
-def _layer_rules(layer: int, published: float) -> Iterator[tuple[str, tuple[str, str], tuple[Condition, ...]]]:
-    """Yield what is asked of a layer: end of the gate's name, the scales from which effect and size can be judged, and
-    conditions, the first beside random maps."""
+def _layer_rules(layer: int, published: float) -> Iterator[tuple[str, tuple[str, str], tuple[Condition, ...], str]]:
+    """Yield what is asked of a layer: end of the gate's name, the scales from which effect and size can be judged,
+    conditions, the first beside random maps, and whose statement it is."""
     if layer == 1:
-        yield "", ("quick", "quick"), below(BELOW_RANDOM)
-        yield ", size", ("quick", "paper"), below(FIRST_LAYER_BELOW)
+        yield "", ("quick", "quick"), below(BELOW_RANDOM), STATED
+        yield ", size", ("quick", "paper"), below(FIRST_LAYER_BELOW), OWN
     if layer == 2:
-        yield "", ("quick", "quick"), above(ABOVE_RANDOM)
+        yield "", ("quick", "quick"), above(ABOVE_RANDOM), STATED
     if layer in NEAR_PUBLISHED:
         tolerance = NEAR_PUBLISHED[layer]
-        yield ", size", ("paper", "paper"), within(published, tolerance * published)
+        yield ", size", ("paper", "paper"), within(published, tolerance * published), STATED
 
 
 def last_layer(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 14: the third layer varies several times more than the second."""
     for cell in LAYER_RATIO:
         for bound, scale in LAST_OVER_MIDDLE.items():
-            yield _layer_ratio(context, "14", f"{cell_name(*cell)}: over {bound:g}", cell, bound, scale)
+            kind = STATED if bound == max(LAST_OVER_MIDDLE) else OWN  # the lower one is not "several times"
+            yield _layer_ratio(context, "14", f"{cell_name(*cell)}: over {bound:g}", cell, bound, scale, kind)
 
 
 def _layer_ratio(
-    context: Results, claim: str, name: str, cell: tuple[int, int, int], bound: float, size_needed: str = "quick"
+    context: Results,
+    claim: str,
+    name: str,
+    cell: tuple[int, int, int],
+    bound: float,
+    size_needed: str = "quick",
+    kind: str = STATED,
 ) -> Gate:
     _, (middle, _), (last, _) = PUBLISHED_TABLE_1[cell]
     published = Published(last / middle, derivation=f"{last:g} / {middle:g}")
@@ -76,4 +85,5 @@ def _layer_ratio(
         TABLE_1_SOURCE,
         published=published,
         size_needed=size_needed,
+        kind=kind,
     )

@@ -15,7 +15,7 @@ from pipeline.errors import SandglassError
 from pipeline.kit.conditions import at_most
 from pipeline.kit.evidence import check_gate, largest
 from pipeline.kit.verdicts import Gate
-from schemas.claims import OWN, STATED
+from schemas.claims import CORRECTED, OWN, STATED
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ STATEMENTS = {
     "1": {"law of prefixes": Statement(OWN), "depth 0 at length": Statement(OWN)},
     "2": {
         "random causal maps": Statement(OWN),
-        "published value": Statement(quoted=True),
+        "published value": Statement(CORRECTED, quoted=True),  # footnote 11 has square matrices, which vary less
         "most matrices": Statement(OWN),
         "maps without mask": Statement(OWN),
     },
-    "15": {"k=": Statement(), "variation, sigma=": Statement(OWN)},
-    "16": {"first layer": Statement(), "decoded stacks": Statement(), "no start token": Statement()},
+    "15": {"k=": Statement(CORRECTED), "variation, sigma=": Statement(OWN)},
+    "16": {"first layer": Statement(CORRECTED), "decoded stacks": Statement(CORRECTED), "no start token": Statement()},
     "17": {"balanced": Statement(), "decay": Statement(), "acc_close at": Statement()},
-    "18": {"error, L=1": Statement(), "masks": Statement(OWN), "slope": Statement(sloped=True)},
+    "18": {"error, L=1": Statement(CORRECTED), "masks": Statement(OWN), "slope": Statement(CORRECTED, sloped=True)},
     "19": {"targets differ": Statement(), "layer": Statement()},
-    "20": {"N times distance": Statement()},
+    "20": {"N times distance": Statement(OWN)},  # the source has the limit, the rate is ours
 }
 
 

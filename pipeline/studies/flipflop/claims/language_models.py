@@ -16,7 +16,7 @@ from pipeline.kit.verdicts import Gate
 from pipeline.studies.flipflop import comparisons
 from pipeline.studies.flipflop.claims.common import SECTION
 from pipeline.studies.flipflop.names import STANDINS
-from schemas.claims import EXTERNAL, OWN, STATED
+from schemas.claims import ANALOGUE, EXTERNAL, OWN, STATED
 
 LIGHT, CHAT = SECTION.format("3.5.6.2.1, Figure 3.24"), SECTION.format("3.5.6.2.1, Figure 3.29")
 ABSENT = f"{EXTERNAL}: no folder of models is named (experiments.flipflop-language-models.pretrained)"
@@ -47,9 +47,9 @@ def gates(context: Results) -> Iterator[Gate]:
         kind=OWN,
     )
     for run, comparison in comparisons.STORY_LENGTH.items():
-        yield gate("25", f"stand-in, {STANDINS[run]}, length", comparison, at_most(0.0), LIGHT, kind=OWN)
+        yield gate("25", f"stand-in, {STANDINS[run]}, length", comparison, at_most(0.0), LIGHT, kind=ANALOGUE)
     for (_, large), comparison in comparisons.STORY_SIZE.items():
-        yield gate("25", f"stand-in, {STANDINS[large]}, size", comparison, at_least(0.0), LIGHT, kind=OWN)
+        yield gate("25", f"stand-in, {STANDINS[large]}, size", comparison, at_least(0.0), LIGHT, kind=ANALOGUE)
     for name, comparison in (("length", comparisons.PRETRAINED_LENGTH), ("size", comparisons.PRETRAINED_SIZE)):
         asked = gate("25", f"pretrained, {name}", comparison, above(0.5), LIGHT)
         yield asked if asked.measured else replace(asked, missing=ABSENT)

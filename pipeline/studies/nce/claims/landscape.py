@@ -14,7 +14,7 @@ from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.nce.claims.common import NOT_THERE, SOURCE, bend, between, defined, slope
 from pipeline.studies.nce.names import DECAY, LOSS_RANGE
-from schemas.claims import CORRECTED, FLOOR
+from schemas.claims import CORRECTED, FLOOR, OWN
 from schemas.nce.tables import ENCE, NCE
 
 PROPOSITION_7, LEMMA_49 = SOURCE.format("Proposition 7"), SOURCE.format("Lemma 49")
@@ -132,6 +132,7 @@ def curvature(context: Results) -> Iterator[Gate]:
         lemma_53,
         above(1),
         *reduced(both, column_min(pl.col(NCE) / pl.col(ENCE)), NOT_THERE),
+        kind=OWN,  # the lemma is of eNCE alone
     )
 
 

@@ -24,11 +24,14 @@ def further(context: Results) -> Iterator[Gate]:
 
 
 def guarded(context: Results) -> Iterator[Gate]:
-    """Yield the gates of claim 18: gradients and log-ratios of single samples cut off, GD on eNCE."""
+    """Yield the gates of claim 18: gradients and log-ratios of single samples cut off, GD on eNCE.
+
+    The text names both for numerical stability, and says nothing of distances.
+    """
     source = SOURCE.format("section 4.1.6")
     for dim in DIMENSIONS:
         for guard, name in GUARDS.items():
             for gate, comparison in (("closer", CLOSER[dim, guard]), ("diverges", DIVERGES[dim, guard])):
-                yield evidence.gate(context, "18", f"{dim}-d, {name}: {gate}", comparison, below(0), source)
+                yield evidence.gate(context, "18", f"{dim}-d, {name}: {gate}", comparison, below(0), source, kind=OWN)
         gate = f"{dim}-d: limited GD over NGD"
         yield evidence.gate(context, "18", gate, LIMITED[dim], above(1), source, kind=OWN)

@@ -16,7 +16,7 @@ from pipeline.studies.parallel import translation_comparisons as compared
 from pipeline.studies.parallel.measures import published
 from pipeline.studies.parallel.names import ALPHAS, DIAL, KEPT, PADIR, SOURCE
 from pipeline.studies.parallel.translation_comparisons import BLEU, CROSS, DIALS, LENGTH, PASSES, SELF, STUTTER, VALID
-from schemas.claims import OWN, STATED
+from schemas.claims import ANALOGUE, OWN
 from schemas.parallel.translation import RAW
 
 if TYPE_CHECKING:
@@ -104,8 +104,10 @@ def _dial(context: Results) -> Iterator[Gate]:
         yield evidence.gate(context, "27", name_, comparison, bar, source, kind=OWN)
     for (alpha, T), comparison in compared.STUTTERS.items():
         name = f"alpha = {alpha:g}, T = {T}"
-        yield evidence.gate(context, "28", f"more stutter, {name}", comparison, above(0), source)
-        yield evidence.gate(context, "28", f"twice the stutter, {name}", compared.TWICE[alpha, T], above(0), source)
+        yield evidence.gate(context, "28", f"more stutter, {name}", comparison, above(0), source, kind=ANALOGUE)
+        yield evidence.gate(
+            context, "28", f"twice the stutter, {name}", compared.TWICE[alpha, T], above(0), source, kind=ANALOGUE
+        )
     for T, comparison in compared.FULL_STUTTER.items():
         yield evidence.gate(context, "28", f"amount, alpha = 1, T = {T}", comparison, between(8, 18), source, kind=OWN)
 
@@ -118,18 +120,20 @@ def _training(context: Results) -> Iterator[Gate]:
         ("translations of a model", compared.TAUGHT_BY, above(30)),
     ):
         needed = LONG if comparison is compared.TAUGHT_BY else "quick"
-        yield evidence.gate(context, "29", name, comparison, above(0), source, scale_needed=needed)
+        yield evidence.gate(context, "29", name, comparison, above(0), source, kind=ANALOGUE, scale_needed=needed)
         yield evidence.gate(context, "29", f"{name}, size", comparison, bar, source, kind=OWN, scale_needed=needed)
     for measure, name in ((VALID, "valid"), (BLEU, "BLEU")):
         for T in PASSES:
             comparison = compared.MASKED[measure, T]
-            kind = OWN if (measure, T) == (BLEU, 4) else STATED
+            kind = OWN if (measure, T) == (BLEU, 4) else ANALOGUE
             yield evidence.gate(context, "30", f"{name}, T = {T}", comparison, above(0), source, kind=kind)
             if T == 1:
                 yield evidence.gate(context, "30", f"{name}, T = {T}, size", comparison, above(5), source, kind=OWN)
     for T in PASSES:  # of which the text says nothing
         yield evidence.gate(context, "30", f"stutter, T = {T}", compared.MASKED[STUTTER, T], below(0), source, kind=OWN)
-    yield evidence.gate(context, "31", "valid, T = 4", compared.POSITIONAL, above(0), source, scale_needed=LONG)
+    yield evidence.gate(
+        context, "31", "valid, T = 4", compared.POSITIONAL, above(0), source, kind=ANALOGUE, scale_needed=LONG
+    )
     for T, comparison in compared.STAGES.items():
         name = f"valid, T = {T}"
         yield evidence.gate(context, "32", name, comparison, above(0), source, kind=OWN, scale_needed=LONG)
@@ -145,8 +149,10 @@ def _attention(context: Results) -> Iterator[Gate]:
         # one model found none, so that there the size alone is asked for.
         distance, size = f"distance, {name}", at_most(-SMALL)
         if alpha < 1:
-            yield evidence.gate(context, "34", distance, compared.D[CROSS, alpha], below(0), source)
-            yield evidence.gate(context, "34", f"overlap, {name}", compared.OVERLAP[alpha], above(0), source)
+            yield evidence.gate(context, "34", distance, compared.D[CROSS, alpha], below(0), source, kind=ANALOGUE)
+            yield evidence.gate(
+                context, "34", f"overlap, {name}", compared.OVERLAP[alpha], above(0), source, kind=ANALOGUE
+            )
             distance += ", size"
         yield evidence.gate(context, "34", distance, compared.D[CROSS, alpha], size, source, kind=OWN)
         yield evidence.gate(context, "35", name, compared.WITHIN_WORD[alpha], at_most(-0.5), source, kind=OWN)
