@@ -257,10 +257,10 @@ def stands(gates: Iterable[tuple[str, str]]) -> tuple[str, str]:
     them say so.
 
     Statements of the source decide; the other kinds stand beside them, and decide in turn where a claim has nothing
-    before them. Gates that were not tested say nothing, unless none was.
+    before them (`deciding`). Gates that were not tested say nothing, unless none was.
     """
-    by_kind = _by_kind(gates)
-    verdicts = by_kind.get(deciding(by_kind), [])
+    found = by_kind(gates)
+    verdicts = found.get(deciding(found), [])
     tested = [verdict for verdict in verdicts if verdict not in UNTESTED]
     failed, undecided = tested.count(FAILS), tested.count(UNDECIDED)
     if not tested:
@@ -272,25 +272,33 @@ def stands(gates: Iterable[tuple[str, str]]) -> tuple[str, str]:
 
 def beside(gates: Iterable[tuple[str, str]]) -> str:
     """Return what the other kinds of gates say beside a claim's statements: ``own checks: 3 of 4 hold``."""
-    by_kind = _by_kind(gates)
+    found = by_kind(gates)
     parts = []
     for kind, words in SEVERAL.items():
-        tested = [verdict for verdict in by_kind.get(kind, ()) if verdict not in UNTESTED]
-        if tested and kind != STATED and STATED in by_kind:
+        tested = [verdict for verdict in found.get(kind, ()) if verdict not in UNTESTED]
+        if tested and kind != STATED and STATED in found:
             parts.append(f"{words}: {tested.count(HOLDS)} of {len(tested)} hold")
     return "; ".join(parts)
 
 
-def deciding(kinds: Iterable[str]) -> str:
-    """Return the kind of gates that decides a claim with gates of these ``kinds``; empty for none."""
-    return min(kinds, key=KINDS.index, default="")
+def deciding(found: Mapping[str, Iterable[str]]) -> str:
+    """Return the kind of gates that decides a claim with these verdicts by kind; empty for none.
+
+    It is the first of `schemas.claims.KINDS`; but where none before them was tested, for want of data, those on
+    stand-ins.
+    """
+    first = min(found, key=KINDS.index, default="")
+    if first in (STATED, CORRECTED) and set(found[first]) <= {NOT_RUN} and ANALOGUE in found:
+        return ANALOGUE
+    return first
 
 
-def _by_kind(gates: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    by_kind: dict[str, list[str]] = {}
+def by_kind(gates: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the verdicts of gates by their kind."""
+    found: dict[str, list[str]] = {}
     for kind, verdict in gates:
-        by_kind.setdefault(kind, []).append(verdict)
-    return by_kind
+        found.setdefault(kind, []).append(verdict)
+    return found
 
 
 def _share(some: int, all_: int) -> str:

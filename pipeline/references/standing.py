@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.kit.verdicts import UNTESTED, beside, deciding, short, stands
+from pipeline.kit.verdicts import UNTESTED, beside, by_kind, deciding, short, stands
 from pipeline.references import reading
 from pipeline.references.reading import Reference, Row
 from pipeline.store import paths, tables
@@ -133,16 +133,16 @@ def decided(rows: list[Row]) -> tuple[int, int]:
 def counts(rows: list[Row]) -> list[tuple[str, list[tuple[str, int]]]]:
     """Return, of each kind of statement, how many gates have each verdict by the strongest evidence."""
     totals = Counter((row["kind"], best(row)) for row in rows)
-    by_kind = [
+    each_kind = [
         (kind, [(verdict, totals[kind, verdict]) for verdict in VERDICTS if totals[kind, verdict]]) for kind in KINDS
     ]
-    return [(kind, each) for kind, each in by_kind if each]
+    return [(kind, each) for kind, each in each_kind if each]
 
 
 def _line(claim: str, rows: list[Row]) -> Line:
     gates = [(row["kind"], best(row)) for row in rows]
     verdict, share = stands(gates)
-    kind = deciding(row["kind"] for row in rows)
+    kind = deciding(by_kind(gates))
     judging = [row for row in rows if row["kind"] == kind]
     parts = [text for scale in SCALES if (text := _at(scale, [_at_scale(row, scale) for row in judging]))]
     untested = Counter(found for row in judging if (found := best(row)) in UNTESTED)

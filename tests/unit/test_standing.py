@@ -66,6 +66,8 @@ def row(verdict: str, *references: tuple[Any, ...], **more: Any) -> dict[str, An
         ([row(HOLDS), row(FAILS, kind=OWN)], HOLDS, "1 gate", "quick: holds (1 gate)"),
         ([row(FAILS), row(HOLDS, kind=CORRECTED)], CONTRADICTED, "1 gate", "quick: fails (1 gate)"),
         ([row(FAILS), row(HOLDS, kind=ANALOGUE)], CONTRADICTED, "1 gate", "quick: fails (1 gate)"),
+        ([row(NOT_RUN), row(HOLDS, kind=ANALOGUE)], HOLDS, "1 gate", "quick: holds (1 gate)"),
+        ([row(NOT_RUN), row(HOLDS, kind=OWN)], NOT_RUN, "", "1 gate not run"),
         ([row(HOLDS, kind=ANALOGUE), row(FAILS, kind=OWN)], HOLDS, "1 gate", "quick: holds (1 gate)"),
         ([row(FAILS, kind=OWN), row(HOLDS, kind=OWN)], IN_PART, "1 of 2 gates", "quick: 1 holds, 1 fails"),
     ],
