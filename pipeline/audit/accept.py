@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -51,6 +52,11 @@ class _Edit:
     content: bytes
     diff: str | None
 
+    @property
+    def dependency(self) -> dict[str, Any] | None:
+        """Return what dvc.lock says of the file; None if it is read no more."""
+        return {"hash": "md5", "md5": self.new, "size": len(self.content)} if self.new else None
+
 
 def accept(name: str | None, reason: str, *, dry_run: bool = False, proved: bool = False) -> None:
     """Record for the jobs of ``name`` (None: for all) that edits of code since dvc.lock change no result.
@@ -66,7 +72,7 @@ def accept(name: str | None, reason: str, *, dry_run: bool = False, proved: bool
         raise SandglassError("accept: a reason is required, for whoever reads the record: --reason '…'")
     with changes.looking() if dry_run else engines.alone() as view:
         accepted = _only_code(changes.find(view, params), name, params, proved)
-        seen: dict[tuple[str, str | None], _Edit] = {}
+        seen: dict[tuple[str, str | None, str | None], _Edit] = {}
         edits = {job: [_edit(cause, seen) for cause in causes] for job, causes in accepted.items()}
         if dry_run or sys.stdout.isatty():
             _show(list(seen.values()))
@@ -76,12 +82,7 @@ def accept(name: str | None, reason: str, *, dry_run: bool = False, proved: bool
         proofs = _proofs(edits, params) if proved else {}
         # In this order: a kill in between leaves an entry without effect, never an effect without entry.
         _log(edits, reason, proofs)
-        files = {
-            job.stage: {
-                str(e.path): {"hash": "md5", "md5": e.new, "size": len(e.content)} if e.new else None for e in of
-            }
-            for job, of in edits.items()
-        }
+        files = {job.stage: {str(edit.path): edit.dependency for edit in of} for job, of in edits.items()}
         record_code(Path(), files)
         left = changes.find(view, params).jobs
     how = "proved identical, and accepted" if proved else "accepted, unproved,"
@@ -168,10 +169,10 @@ def _only_code(diff: Changes, name: str | None, params: Params, proved: bool) ->
     return edited
 
 
-def _edit(cause: Cause, seen: dict[tuple[str, str | None], _Edit]) -> _Edit:
-    key = cause.what, cause.old
+def _edit(cause: Cause, seen: dict[tuple[str, str | None, str | None], _Edit]) -> _Edit:
+    key = cause.what, cause.old, cause.new
     if cause.new is None:
-        return _Edit(Path(cause.what), cause.old, None, b"", f"{cause.what}: read no more\n")
+        seen[key] = _Edit(Path(cause.what), cause.old, None, b"", f"{cause.what}: read no more\n")
     if key not in seen:
         content = Path(cause.what).read_bytes()
         if hashlib.md5(content).hexdigest() != cause.new:

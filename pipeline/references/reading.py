@@ -21,7 +21,7 @@ from pipeline.kit.conditions import Condition, in_words
 from pipeline.kit.intervals import NONE
 from pipeline.kit.verdicts import Gate, Measured
 from pipeline.references.record import RECORD, kept_path, read_record
-from pipeline.references.upgrade import upgraded
+from pipeline.references.upgrade import WHAT, upgraded
 from pipeline.store import tables
 from pipeline.store.paths import REFERENCE
 from schemas.claims import NOT_RUN, Claims
@@ -30,7 +30,6 @@ from schemas.theory import Theory
 __all__ = ["RECORD", "Reference", "Row", "beside", "load", "owner", "read_table", "stranger", "table_files"]
 
 Row = dict[str, Any]
-WHAT = {Condition(what, ">", 0).name: what for what in ("value", "lo", "hi")}  # by its name in the column ``bound``
 
 
 class Files(Protocol):
@@ -116,23 +115,22 @@ def beside(references: list[Reference], gate: Row) -> list[tuple[Reference, Row]
     Each row says as ``same`` whether it answers the question of the gate (`asks_the_same`); only then it counts. What
     measured the same, and was held against another bar, is judged by that of this build.
     """
-    known = []
-    for reference in references:
-        found = _counterpart(reference, gate)
-        if found is not None and not asks_the_same(gate, found) and _measures_the_same(gate, found):
-            found = _judged_anew(gate, found, reference.scale)
-        if found is not None:
-            known.append((reference, found | {"same": asks_the_same(gate, found)}))
+    known = [(reference, found) for reference in references if (found := _counterpart(reference, gate)) is not None]
     return [pair for pair in known if pair[1]["verdict"] != NOT_RUN] or known[:1]
 
 
 def _counterpart(reference: Reference, gate: Row) -> Row | None:
     """Return the row of a set that asks the same as ``gate``, that of its name and then of its claim before others; if
-    there is none, one that measures the same, or else the row that has its name, which asked something else."""
+    there is none, one that measures the same, judged anew, or else the row that has its name, which asked something
+    else and is not the ``same``."""
     named = reference.claims.get((gate["claim"], gate["gate"]))
     first = [named] if named else []
-    rows = sorted(reference.claims.values(), key=lambda row: row["claim"] != gate["claim"])
-    return next((row for asked in ASKED for row in first + rows if asked(gate, row)), named)
+    rows = first + sorted(reference.claims.values(), key=lambda row: row["claim"] != gate["claim"])
+    if found := next((row for row in rows if asks_the_same(gate, row)), None):
+        return found | {"same": True}
+    if found := next((row for row in rows if _measures_the_same(gate, row)), None):
+        return _judged_anew(gate, found, reference.scale) | {"same": True}
+    return named and named | {"same": False}
 
 
 def asks_the_same(gate: Row, frozen: Row) -> bool:
@@ -187,9 +185,6 @@ def _judged_anew(gate: Row, frozen: Row, scale: str) -> Row:
     told = frozen["reason"] if verdict == NOT_RUN else f"{reason} (by the bar of this build)"
     judged = {"verdict": verdict, "reason": told}
     return frozen | judged | {key: gate[key] for key in ("bound", "predicate", "scale_needed")}
-
-
-ASKED = (asks_the_same, _measures_the_same)
 
 
 def table_files(name: str, paths: list[Path], root: Path = Path()) -> list[Path]:

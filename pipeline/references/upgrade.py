@@ -34,7 +34,7 @@ _UNSAID = {"interval": "", "fewest": None}  # what no older set says
 _CONDITION = re.compile(r"(value|lower end|upper end) \S+?(?:, not)? (<=|>=|<|>) (\S+?)(?=;|$)")
 _BOUND = re.compile(r"(?:value|lower end|upper end) (<=|>=|<|>) (\S+)")
 _AT_LEAST = re.compile(r" at least ([0-9.]+)$")  # the end of a predicate
-_WHAT = {"value": "value", "lower end": "lo", "upper end": "hi"}
+WHAT = {"value": "value", "lower end": "lo", "upper end": "hi"}  # of a condition, by its name in reasons and bounds
 
 
 @cache
@@ -134,8 +134,7 @@ def _upgraded(row: dict[str, Any]) -> dict[str, Any]:
     }
     row = row | new | {key: row[key] for key in new.keys() & row.keys() if row[key] is not None}
     conditions = tuple(
-        Condition(_WHAT[what], comparison, float(bound))
-        for what, comparison, bound in _CONDITION.findall(row["reason"])
+        Condition(WHAT[what], comparison, float(bound)) for what, comparison, bound in _CONDITION.findall(row["reason"])
     )
     failed = not conditions and row["verdict"] == "not reproduced"  # what was measured is not defined
     measured = Measured(row["value"], row["lo"], row["hi"], row["n"]) if conditions or failed else None

@@ -11,12 +11,14 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
+from pipeline.kit import verdicts
 from schemas.claims import CEILING, FAILS, FLOOR, HOLDS, INSIDE, OUTSIDE
 
 SHOWN_ITEMS = 12  # of a list in a cell
 PROSE = 3  # significant digits of a number in a sentence
 _COUNTS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 COMPARED = (INSIDE, OUTSIDE)  # where a published value lies
+SEVERAL = verdicts.SEVERAL  # kinds of gates, in the plural
 DECIDED = (HOLDS, FAILS)  # the reason of such a verdict names the bar
 
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{5})")

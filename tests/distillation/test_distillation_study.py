@@ -76,6 +76,15 @@ def test_gates_fall_beyond_each_of_their_bars_and_with_what_is_none() -> None:
         assert {gate.verdict("paper")[0] for gate in at_paper(values).values()} == {FAILS}
 
 
+def test_of_two_bars_on_one_comparison_each_can_fail() -> None:
+    def verdicts(delay: float) -> list[str]:
+        values = GOOD | NEEDED | {declared.DELAY["narrow"].key: measured(delay)}
+        gates = judge(context(values, "paper", **TABLES))
+        return [gate.verdict("paper")[0] for gate in gates if gate.comparison == declared.DELAY["narrow"].key]
+
+    assert verdicts(1.1) == [HOLDS, HOLDS] and verdicts(1.4) == [FAILS, HOLDS] and verdicts(1.7) == [FAILS, FAILS]
+
+
 def test_every_comparison_is_judged_at_one_of_the_scales() -> None:
     judged = {key for gates in GATES.values() for key in gates}
     of_text = {each.key for each in declared.TEXT_ORDER.values()}  # of one horizon of several

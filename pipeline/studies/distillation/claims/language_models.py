@@ -176,15 +176,12 @@ def _variants(context: Results) -> Iterator[Gate]:
         context, "29", "cfg3i", CFG3I_END, within(0.75, 0.03), OTHERS_AT, published=Published(0.75), scale_needed=NEEDS
     )
     yield gate(context, "29", "cfg3i, shortest horizon", CFG3I_SOON, at_least(-0.01), OTHERS_AT)
-    for (size, other), comparison in ON_OTHERS.items():
-        # The figure on shares of masked tokens is of students of 8 heads.
+    gains = {key: ("", OTHERS[key[1]], comparison) for key, comparison in ON_OTHERS.items()}
+    shrinking = {key: ("shrinking gain, ", MASKS[key[1]], comparison) for key, comparison in SHRINKING.items()}
+    for (size, other), (what, words, comparison) in (*gains.items(), *shrinking.items()):
+        # The figure on other shares of masked tokens is of students of 8 heads.
         kind = OWN if other in RATES and size == "larger" else STATED
-        yield gate(context, "29", f"{OTHERS[other]}, {HEADS[size]} heads", comparison, POSITIVE, OTHERS_AT, kind=kind)
-    for (size, other), comparison in SHRINKING.items():
-        name, kind = (
-            f"shrinking gain, {MASKS[other]}, {HEADS[size]} heads",
-            OWN if other in RATES and size == "larger" else STATED,
-        )
+        name = f"{what}{words}, {HEADS[size]} heads"
         yield gate(context, "29", name, comparison, POSITIVE, OTHERS_AT, kind=kind)
 
 
