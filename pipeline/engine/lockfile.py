@@ -53,7 +53,12 @@ def sizes(file: Path, scale: str) -> dict[str, int]:
 def keep(root: Path) -> None:
     """Copy ``root/dvc.lock``, unless it is cut off, to where `mend` finds it; nobody may write it meanwhile."""
     if not _is_cut(root):
-        _replace(root, root / graph.STATE / NAME, root / NAME)
+        keep_whole(root)
+
+
+def keep_whole(root: Path) -> None:
+    """Copy ``root/dvc.lock``, which is whole, to where `mend` finds it: it may have fewer stages than the copy had."""
+    _replace(root, root / graph.STATE / NAME, root / NAME)
 
 
 def mend(root: Path) -> None:
@@ -77,24 +82,25 @@ def _is_cut(root: Path) -> bool:
 
     DVC writes one stage after the other, and a newline last. What is cut behind a line may end in a stage that lacks
     something, which DVC refuses, or lack whole stages that the kept copy has. A file with the marks of a merge is
-    whole, and so is one that git has in its index.
+    whole, and so are one from which all stages were dropped and one that git has in its index.
     """
     file = root / NAME
     content = file.read_bytes() if file.is_file() else b""
     if not content.endswith(b"\n"):
         return True
-    if re.search(rb"^<<<<<<< ", content, re.MULTILINE):
+    if re.search(rb"^<<<<<<< ", content, re.MULTILINE) or content.endswith(b"\nstages: {}\n"):
         return False
-    starts = [match.start() for match in re.finditer(rb"^  \S", content, re.MULTILINE)]
-    if not starts or not _is_stage(content[starts[-1] :]):
+    starts = _starts(content)
+    if not starts or not _is_stage(content[list(starts.values())[-1] :]):
         return True
     kept = root / graph.STATE / NAME
-    own, whole = _names(content), _names(kept.read_bytes()) if kept.is_file() else []
+    own, whole = list(starts), list(_starts(kept.read_bytes())) if kept.is_file() else []
     return len(own) < len(whole) and own == whole[: len(own)] and not _in_index(root, content)
 
 
-def _names(content: bytes) -> list[bytes]:
-    return re.findall(rb"^  (\S+):$", content, re.MULTILINE)
+def _starts(content: bytes) -> dict[bytes, int]:
+    """Return where each stage starts, by its name."""
+    return {match[1]: match.start() for match in re.finditer(rb"^  (\S+)$", content, re.MULTILINE)}
 
 
 def _in_index(root: Path, content: bytes) -> bool:

@@ -254,6 +254,7 @@ def forget_stages(root: Path, known: set[str]) -> None:
     with _dvc(), _replaced(root / "dvc.lock") as lock:
         for name in set(lock.get("stages", {})) - known:
             del lock["stages"][name]
+    lockfile.keep_whole(root)  # else the stages that it lacks would be taken for cut off, and put back
 
 
 def record_code(root: Path, files: dict[str, dict[str, dict[str, Any] | None]]) -> None:

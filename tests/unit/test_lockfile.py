@@ -10,6 +10,7 @@ from dvc.schema import COMPILED_LOCKFILE_SCHEMA
 from ruamel.yaml import YAML
 
 from pipeline.engine import graph, lockfile
+from pipeline.engine.repository import forget_stages
 
 STAGE = """\
   {name}:
@@ -90,6 +91,17 @@ def test_stages_that_only_the_copy_has_come_back_unless_git_checked_the_file_out
         subprocess.run(["git", *command.split()], cwd=root, check=True, capture_output=True)
     lockfile.mend(root)
     assert lock.read_text() == OLDER
+
+
+def test_stages_that_were_dropped_do_not_come_back(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = root / "dvc.lock"
+    lock.write_text(NEWER)
+    lockfile.keep(root)
+    for known, left in (({"first"}, OLDER), (set(), "schema: '2.0'\nstages: {}\n")):
+        forget_stages(root, known)
+        lockfile.mend(root)
+        assert lock.read_text() == left
+    assert capsys.readouterr().err == ""
 
 
 def test_a_copy_is_kept_of_what_is_not_cut_off(root: Path) -> None:
