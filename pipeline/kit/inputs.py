@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from pipeline.errors import SandglassError
-from pipeline.kit.results import Context
+from pipeline.kit.context import Context
 from pipeline.store import checkpoints, paths
 from schemas.curves import Curves
 

@@ -262,8 +262,10 @@ def mean_over_pairs(distances_RxR: Floats, units: ArrayLike | None = None) -> fl
 def needed(found: Interval, bound: float, confidence: float) -> int | None:
     """Return how many units would make an interval of this kind end before ``bound``, judged by the spread of these.
 
-    None where no number would tell: the value is the bound, or there is no interval to judge by. A share is taken to
-    stay as it is; the half of any other interval that reaches across shrinks as its kind does.
+    None where no number would tell: the value is the bound, or there is no interval to judge by. Nor can it be said of
+    a median, of which the interval says where two units lie, and not how the others are spread: among models that learn
+    or do not, its ends jump. A share is taken to stay as it is; the half of any other interval that reaches across
+    shrinks as its kind does.
     """
     value, least = found.value, max(found.fewest, 1)
     if math.isnan(value) or value == bound:
@@ -279,6 +281,8 @@ def needed(found: Interval, bound: float, confidence: float) -> int | None:
         return None
     if half <= 0:  # units that all agree: the interval ends at the value, whatever their number
         return max(least, 2)
+    if found.kind == ORDER:
+        return None
     wanted = abs(value - bound) / half * _length(found.kind, found.n, confidence)
     return next((n for n in _steps(max(least, 2)) if _length(found.kind, n, confidence) < wanted), None)
 

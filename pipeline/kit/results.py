@@ -4,33 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.errors import SandglassError
-from pipeline.store import paths, tables
+from pipeline.kit.context import Context
+from pipeline.store import paths
 from schemas.theory import Theory
-
-
-@dataclass(frozen=True)
-class Context:
-    """What every step on results knows: its study, its settings and where its random streams start.
-
-    ``entry`` is the experiment's entry of ``params/<study>/``, with the fields of its own; ``settings`` are those
-    that all experiments of the study share (section ``analysis``) or, for claims, the section ``claims``.
-    """
-
-    study: str
-    experiment: str  # its id; of claims, the study
-    entry: Any
-    settings: Any
-    scale: str
-    seed: int
-    params_hash: str
-    # What is measured of each model of a run, and each gate of a claim, asks for its tables again.
-    _tables: tables.Opened = field(default_factory=tables.Opened, init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -42,16 +22,12 @@ class Results(Context):
     def table(self, name: str) -> pl.DataFrame:
         """Return the rows of a result table of all experiments that have one of this name, in their order.
 
-        Raises SandglassError if none has.
+        It has no rows where each of these experiments was taken out of the study.
         """
         schema = importlib.import_module(f"schemas.{self.study}.tables").SCHEMAS[name]
         files = [paths.table_path(self.study, experiment, name) for experiment in self.experiments]
-        parts = [path for path in files if path.is_file()]
-        if not parts:
-            raise SandglassError(
-                f"{self.experiment}: no experiment among {', '.join(self.experiments)} has a table {name!r}"
-            )
-        return pl.concat([self._tables.read(path, schema) for path in parts])
+        parts = [self._tables.read(path, schema) for path in files if path.is_file()]
+        return pl.concat(parts) if parts else schema.empty()
 
     def has_rows(self, names: Sequence[str]) -> bool:
         """Return whether any of these tables of the experiment itself has a row."""

@@ -12,26 +12,14 @@ from pipeline.store import paths, tables
 from schemas.claims import Claims
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from pipeline.engine.runner import Job
-
-
-class Judged(Results):
-    """What claims read: a table of which every experiment was taken out of the study has no rows, which is no error."""
-
-    def table(self, name: str) -> pl.DataFrame:
-        """Return the rows of a result table of all experiments that have one of this name, in their order."""
-        if any(paths.table_path(self.study, experiment, name).is_file() for experiment in self.experiments):
-            return super().table(name)
-        return importlib.import_module(f"schemas.{self.study}.tables").SCHEMAS[name].empty()
 
 
 def run(job: Job) -> None:
     """Make the claims table, and how its claims stand as JSON for ``dvc metrics``."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.claims")
     frame = module.judge(
-        Judged(job.study, job.id, job.entry, job.settings, job.scale, job.seed, job.params_hash, job.experiments)
+        Results(job.study, job.id, job.entry, job.settings, job.scale, job.seed, job.params_hash, job.experiments)
     )
     tables.write(frame, job.out(paths.claims_path(job.study, "parquet")), Claims)
     text = json.dumps(verdicts.as_metrics(frame), indent=1)

@@ -127,7 +127,11 @@ def _told(path: Path) -> Iterator[None]:
 def _checked(file: BinaryIO) -> dict[str, Any]:
     """Return the header of an open file, read to its end, whose checksum matches."""
     size = file.read(8)
-    head = file.read(int.from_bytes(size, "little"))
+    length = int.from_bytes(size, "little")
+    if length > file.seek(0, os.SEEK_END):  # a damaged length can be more than there is memory
+        raise ValueError("its header is longer than the file")
+    file.seek(len(size))
+    head = file.read(length)
     metadata = json.loads(json.loads(head)["__metadata__"]["sandglass"])
     digest = hashlib.sha256(size + head.replace(metadata["sha256"].encode(), _BLANK.encode(), 1))
     while piece := file.read(_PIECE):

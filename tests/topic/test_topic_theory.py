@@ -18,7 +18,7 @@ from spoiling import Checked, assert_no_row_holds
 from workspace import load_study
 
 from pipeline.errors import SandglassError
-from pipeline.kit.results import Context
+from pipeline.kit.context import Context
 from pipeline.kit.verdicts import Gate
 from pipeline.languages import topic as language
 from pipeline.languages.topic import Masking, Population

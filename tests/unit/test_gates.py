@@ -20,8 +20,8 @@ from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.kit import comparisons, verdicts
 from pipeline.kit.conditions import in_words
+from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Measured
-from pipeline.steps.claims import Judged
 from pipeline.store.paths import claims_path
 from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW, UNDECIDED
 
@@ -50,10 +50,10 @@ def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield request.param
 
 
-def context(study: str) -> Judged:
+def context(study: str) -> Results:
     """What the claims of a study are judged from."""
     job = graph.job("claims", study, LOADED)
-    return Judged(
+    return Results(
         study,
         study,
         graph.entry(job, LOADED),

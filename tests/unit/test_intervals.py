@@ -215,6 +215,7 @@ def test_that_many_units_would_decide_a_share() -> None:
     assert intervals.needed(intervals.share([1] * 5, 0.95), 0.5, 0.95) == 6
     assert intervals.needed(intervals.share([1] * 5, 0.95), 1.0, 0.95) is None
     assert intervals.needed(Interval(0.5, 0.0, 1.0, intervals.STUDENT, 3), 0.5, 0.95) is None
+    assert intervals.needed(intervals.median([0, 0, 0, 1, 1, 1, 1], 0.95), 0.99, 0.95) is None
 
 
 @given(points=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=12))

@@ -122,10 +122,11 @@ SOME_DEPTH = {
 }
 # Of models of equal number, at all depths; those that no depth solves come after the deepest.
 FIRST = f"layers to reach an accuracy of {SOLVED:g}"
+SHARED = "of the depths that all of these tasks have"
 ORDER = DECLARED(
     Comparison(
-        "first-depths",
-        f"mean {FIRST} and the published number of layers, over tasks",
+        "first-shared-depths",
+        f"mean {FIRST}, {SHARED}, and the published number of layers, over tasks",
         CORRELATION,
         DEPTH,
         _every_depth(*TASKS),
@@ -136,8 +137,9 @@ ORDER = DECLARED(
 LATER = {
     (easy, hard): DECLARED(
         Comparison(
-            f"later-{'-'.join(easy)}-{'-'.join(hard)}",
-            f"{FIRST}, fewest on {' and '.join(map(shown, hard))} minus most on {' and '.join(map(shown, easy))}",
+            f"later-shared-{'-'.join(easy)}-{'-'.join(hard)}",
+            f"{FIRST}, {SHARED}, fewest on {' and '.join(map(shown, hard))} minus most on "
+            f"{' and '.join(map(shown, easy))}",
             MEAN,
             DEPTH,
             _every_depth(*easy, *hard),

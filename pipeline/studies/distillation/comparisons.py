@@ -53,7 +53,7 @@ from pipeline.studies.distillation.names import (
     WIDE,
     WIDER,
 )
-from schemas.comparisons import NOTHING, SEEDS, TEACHERS
+from schemas.comparisons import MODELS, NOTHING, SEEDS, TEACHERS
 
 DECLARED = Declared()
 FINAL = "final accuracy"
@@ -207,10 +207,11 @@ SOFTNESS = {
     )
     for arm, tau in TEMPERATURES.items()
 }
-PEAK, END, INSIDE = (
+PEAK, PEAK_SIGNS, END, INSIDE = (
     DECLARED(Comparison(key, measure, statistic, _CURRICULUM, (Arm("teachers", TEACHER),), hits=hits))
     for key, measure, statistic, hits in (
         ("peak", "largest SEP in the transition", MEDIAN, ()),
+        ("peak-signs", "largest SEP of single signs in the transition", MEDIAN, ()),
         ("end", "SEP at the last step", MEDIAN, ()),
         ("inside", "accuracy where SEP is largest", SHARE, (*at_least(TRANSITION[0]), *at_most(TRANSITION[1]))),
     )
@@ -256,6 +257,17 @@ CORRELATED = {
     )
     for arm, inside in (("middle", True), ("middle", False), ("behind", True))
 }
+
+CORRELATED_MORE = DECLARED(
+    Comparison(
+        "correlation-middle",
+        f"mean correlation of single signs, {WHERE['middle']}",
+        MEAN_DIFFERENCE,
+        _CURRICULUM,
+        (Arm("signs that matter", TEACHER), Arm("signs that do not", TEACHER)),
+        in_common=MODELS,
+    )
+)
 
 # --- Transformers on sparse parity (E3, E4) ---
 

@@ -39,6 +39,7 @@ RULES = {
 SELECTED = {
     (ONE, S_LOSS): ORDER,
     (ONE, S_BEST): ORDER,
+    (ONE, S_DIST): ORDER,
     (SIXTEEN, S_DIST): [*ORDER, BOTH],
     (SIXTEEN, S_LOSS): [NORMALISED],
 }
@@ -131,18 +132,21 @@ DIVERGES = {
     )
     for dim, (guard, name) in product(DIMENSIONS, GUARDS.items())
 }
-LIMITED = {
-    dim: DECLARED(
-        Comparison(
-            f"{dim}d-limit-ngd",
-            f"mean {CLOSEST.format(dim)} on eNCE, {BEST}, of the first over that of the second",
-            OWN,
-            "nce-variants",
-            (Arm("GD with gradients of samples limited"), Arm("plain NGD")),
+LIMITED, LIMITED_BOTH = (
+    {
+        dim: DECLARED(
+            Comparison(
+                f"{dim}d-limit-{key}",
+                f"mean {CLOSEST.format(dim)} on eNCE, {BEST}, of the first over that of the second",
+                OWN,
+                "nce-variants",
+                (Arm("GD with gradients of samples limited"), Arm(other)),
+            )
         )
-    )
-    for dim in DIMENSIONS
-}
+        for dim in DIMENSIONS
+    }
+    for key, other in (("ngd", "plain NGD"), ("both", "NGD with the same limit"))
+)
 
 # Images (nce-images), by images, noise and loss
 SETTINGS = [

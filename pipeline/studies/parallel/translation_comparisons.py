@@ -197,6 +197,10 @@ D = {
     for metric, words in EFFECTS.items()
     for a in DIALS
 }
+LATER = {
+    a: Seen(f"d-{CROSS}-{_at(a)}-four", f"{EFFECTS[CROSS]}, T = 4, alpha = {a:g}", MEAN, arms=(Arm("", PADIR[a]),))
+    for a in DIALS
+}
 OVERLAP = {
     a: Seen(
         f"overlap-{_at(a)}",
@@ -240,5 +244,5 @@ ALL = (
         TAUGHT_BY,
     ),
     *(*MASKED.values(), POSITIONAL, *STAGES.values(), *WORD_PASSES.values(), *FEWER_PASSES.values()),
-    *(*D.values(), *OVERLAP.values(), *WITHIN_WORD.values(), SINGLE_WORDS, EXCEPTION),
+    *(*D.values(), *LATER.values(), *OVERLAP.values(), *WITHIN_WORD.values(), SINGLE_WORDS, EXCEPTION),
 )

@@ -454,6 +454,9 @@ FAILED = _one(  # "similar averages": a tenth
     hits=below(0.1),
     learned=False,
 )
+CAPTIONED = {name: (run, rate) for name, (run, rate, _) in ROWS.items()} | {
+    "one-hot embeddings, Adam, rate 0.01, masks are keys": (ATTENTION, TEXT_RATE)
+}
 CAPTION = {
     name: _one(
         _slug("caption", run, rate),
@@ -463,7 +466,7 @@ CAPTION = {
         name,
         run,
     )
-    for name, (run, rate, _) in ROWS.items()
+    for name, (run, rate) in CAPTIONED.items()
 }
 SHIFTED = {
     (kind, name): _one(

@@ -35,6 +35,10 @@ ARGMAX, SAMPLE = "argmax", "sample"  # refills
 _SHARE = (0.0, 1.0)
 
 
+def _at(top_p: str) -> str:
+    return top_p.replace(".", "")
+
+
 def _mean(key: str, measure: str, experiment: str, span: tuple[float, float] = _SHARE) -> comparisons.Comparison:
     arms = (Arm("", DYCK),)
     return DECLARED(comparisons.Comparison(key, measure, MEAN, experiment, arms, learned=False, span=span))
@@ -143,37 +147,25 @@ _REFILLS = {ARGMAX: "greedy refill", SAMPLE: "sampled refill"}
 BY_TOP_P = _paired("by-top-p", f"{_ERRORS}, no backtracks", UNSEEN, "top_p 1.0", "top_p 0.9")
 BY_TOP_P_RATIO = _paired("by-top-p-ratio", f"{_ERRORS}, no backtracks", UNSEEN, "top_p 1.0", "top_p 0.9", RATIO)
 ERRORS_LEFT = {
-    p: _paired(f"errors-left-{p.replace('.', '')}", f"{_ERRORS}, top_p {p}", UNSEEN, _WITH, _WITHOUT, RATIO)
-    for p in (LOW, HIGH)
+    p: _paired(f"errors-left-{_at(p)}", f"{_ERRORS}, top_p {p}", UNSEEN, _WITH, _WITHOUT, RATIO) for p in (LOW, HIGH)
 }
 OVER_GREEDY = {
-    p: _paired(f"over-greedy-{p.replace('.', '')}", _ERRORS, UNSEEN, _GREEDY, f"{_WITH}, top_p {p}")
-    for p in (LOW, HIGH)
+    p: _paired(f"over-greedy-{_at(p)}", _ERRORS, UNSEEN, _GREEDY, f"{_WITH}, top_p {p}") for p in (LOW, HIGH)
 }
 BY_CHANCE = {
     p: _paired(
-        f"by-chance-{p.replace('.', '')}",
-        f"{_ERRORS}, top_p {p}",
-        UNSEEN,
-        _WITHOUT,
-        f"{_NAMES[RANDOM]} with {_REFILLS[ARGMAX]}",
+        f"by-chance-{_at(p)}", f"{_ERRORS}, top_p {p}", UNSEEN, _WITHOUT, f"{_NAMES[RANDOM]} with {_REFILLS[ARGMAX]}"
     )
     for p in (LOW, HIGH)
 }
 REDUCTION = _paired("reduction", "share of mistakes that Algorithm 1 takes away", UNSEEN, "top_p 1.0", "top_p 0.9")
 NO_ARGMAX = {
-    p: _paired(
-        f"no-argmax-{p.replace('.', '')}",
-        f"{_ERRORS}, Algorithm 1, top_p {p}",
-        UNSEEN,
-        _REFILLS[SAMPLE],
-        _REFILLS[ARGMAX],
-    )
+    p: _paired(f"no-argmax-{_at(p)}", f"{_ERRORS}, Algorithm 1, top_p {p}", UNSEEN, _REFILLS[SAMPLE], _REFILLS[ARGMAX])
     for p in (LOW, HIGH)
 }
 NO_ARGMAX_RATIO = {
     p: _paired(
-        f"no-argmax-ratio-{p.replace('.', '')}",
+        f"no-argmax-ratio-{_at(p)}",
         f"{_ERRORS}, Algorithm 1, top_p {p}",
         UNSEEN,
         _REFILLS[SAMPLE],
@@ -184,18 +176,13 @@ NO_ARGMAX_RATIO = {
 }
 NO_ARGMAX_BASE = {
     p: _paired(
-        f"no-argmax-base-{p.replace('.', '')}",
-        f"{_ERRORS}, top_p {p}",
-        UNSEEN,
-        "Algorithm 1 with sampled refill",
-        _WITHOUT,
-        RATIO,
+        f"no-argmax-base-{_at(p)}", f"{_ERRORS}, top_p {p}", UNSEEN, "Algorithm 1 with sampled refill", _WITHOUT, RATIO
     )
     for p in (LOW, HIGH)
 }
 FINDING = {
     (p, refill): _paired(
-        f"finding-{p.replace('.', '')}-{refill}",
+        f"finding-{_at(p)}-{refill}",
         f"{_ERRORS}, {_REFILLS[refill]}, top_p {p}",
         UNSEEN,
         _NAMES[RANDOM],
@@ -206,7 +193,7 @@ FINDING = {
 }
 KNOWING = {
     (p, refill): _paired(
-        f"knowing-{p.replace('.', '')}-{refill}",
+        f"knowing-{_at(p)}-{refill}",
         f"{_ERRORS}, {_REFILLS[refill]}, top_p {p}",
         UNSEEN,
         _NAMES[TRAINED],
@@ -217,7 +204,7 @@ KNOWING = {
 }
 REFILLING = {
     (p, verifier): _paired(
-        f"refilling-{p.replace('.', '')}-{verifier.replace(' ', '-')}",
+        f"refilling-{_at(p)}-{verifier.replace(' ', '-')}",
         f"{_ERRORS}, {_NAMES[verifier]}, top_p {p}",
         UNSEEN,
         _REFILLS[SAMPLE],
@@ -228,12 +215,7 @@ REFILLING = {
 }
 MATCHED = {
     p: _paired(
-        f"matched-{p.replace('.', '')}",
-        f"backtracks, greedy refill, top_p {p}",
-        UNSEEN,
-        _NAMES[RANDOM],
-        _NAMES[TRAINED],
-        RATIO,
+        f"matched-{_at(p)}", f"backtracks, greedy refill, top_p {p}", UNSEEN, _NAMES[RANDOM], _NAMES[TRAINED], RATIO
     )
     for p in (LOW, HIGH)
 }
@@ -249,19 +231,19 @@ DIVERSITY_KNOWN = _paired(
 )
 DIVERSITY_LOW = _paired("diversity-low", _DISTINCT, UNSEEN, "Algorithm 1, top_p 1.0", "no backtracks, top_p 0.9")
 RIGHT = {
-    p: _paired(f"right-{p.replace('.', '')}", f"distinct right completions of ten, top_p {p}", UNSEEN, _WITH, _WITHOUT)
+    p: _paired(f"right-{_at(p)}", f"distinct right completions of ten, top_p {p}", UNSEEN, _WITH, _WITHOUT)
     for p in (LOW, HIGH)
 }
 RIGHT_KNOWN = _paired(
     "right-known", "distinct right completions of ten, top_p 1.0", UNSEEN, "Algorithm 1 with the ground truth", _WITHOUT
 )
 COST = {
-    p: _paired(f"cost-{p.replace('.', '')}", f"queries for a completion, top_p {p}", UNSEEN, _WITH, _WITHOUT, RATIO)
+    p: _paired(f"cost-{_at(p)}", f"queries for a completion, top_p {p}", UNSEEN, _WITH, _WITHOUT, RATIO)
     for p in (LOW, HIGH)
 }
 PER_RIGHT = {
     p: _paired(
-        f"per-right-{p.replace('.', '')}",
+        f"per-right-{_at(p)}",
         f"expected queries until a completion is right, top_p {p}",
         UNSEEN,
         _WITH,
@@ -272,7 +254,7 @@ PER_RIGHT = {
 }
 COST_BOUND = {
     p: _mean(
-        f"cost-bound-{p.replace('.', '')}",
+        f"cost-bound-{_at(p)}",
         f"queries of Algorithm 1 over those without backtracks, less 1 + Q B / mean completion, top_p {p}",
         UNSEEN,
         (-float("inf"), float("inf")),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -153,11 +152,11 @@ def _compared(context: Inputs, cells: Cells, noise: list[dict[str, Any]]) -> pl.
     return found.table()
 
 
-def _add(context: Inputs, found: Measurements, comparison: Comparison, *samples: ArrayLike) -> None:
+def _add(context: Inputs, found: Measurements, comparison: Comparison, *samples: ArrayLike, **left_out: Any) -> None:
     """Measure a comparison whose arms were all trained; it is empty where all models of one diverged."""
     trained = set(context.runs())
     if all(trained.intersection(arm.runs) for arm in comparison.arms):
-        found.add(comparison, *samples)
+        found.add(comparison, *samples, **left_out)
 
 
 def _depths(cells: Cells, task: str) -> dict[int, Sample]:
@@ -166,30 +165,45 @@ def _depths(cells: Cells, task: str) -> dict[int, Sample]:
 
 
 def _first_depths(context: Inputs, found: Measurements, cells: Cells) -> None:
-    """Measure how many layers models take, those of equal number at each depth; none of the depths is one too many."""
-    first: dict[str, Sample] = {}
-    for task in TASKS:
-        if by_depth := _depths(cells, task):
-            depths = np.array([*by_depth, max(by_depth) + 1])
+    """Measure how many layers models take, those of equal number at each depth, of the depths that all tasks of a
+    comparison have: otherwise the order of tasks would be that of their deepest models.
 
-            def layers(values: Floats, axis: int, depths: Floats = depths) -> Floats:
-                reached = np.concatenate([values >= SOLVED, np.ones((1, values.shape[1]), bool)])
-                return depths[reached.argmax(axis)].astype(float)
+    Where no depth is enough, one more than the deepest is taken for the least that can be; a difference to an easier
+    task of which this is so says nothing.
+    """
+    by_task = {task: by_depth for task in TASKS if (by_depth := _depths(cells, task))}
 
-            first[task] = over_runs([*by_depth.values()], layers)
-    printed, tasks = published.minimum_depths(), [*first] if len(first) == len(TASKS) else []
-    means = [first[task].values.mean() for task in tasks]
-    _add(context, found, comparisons.ORDER, means, [printed[task][0] for task in tasks])
+    def first(*tasks: str) -> tuple[dict[str, Sample], int]:
+        """Return the numbers of layers of each task, and the number that stands for more than the deepest."""
+        shared = [depth for depth in DEPTHS if all(depth in by_task.get(task, {}) for task in tasks)]
+        depths = np.array([*shared, max(shared, default=0) + 1], float)
 
-    def extreme(tasks: tuple[str, ...], reduce: Callable[..., Floats]) -> list[Sample]:
-        return [over_runs([first[task] for task in tasks], reduce)] if first.keys() >= {*tasks} else []
+        def layers(values: Floats, axis: int) -> Floats:
+            reached = np.concatenate([values >= SOLVED, np.ones((1, values.shape[1]), bool)])
+            return depths[reached.argmax(axis)]
 
+        samples = {task: [by_task[task][depth] for depth in shared] for task in tasks if shared}
+        return {task: over_runs(own, layers) for task, own in samples.items()}, int(depths[-1])
+
+    printed, (known, _) = published.minimum_depths(), first(*TASKS)
+    means = [sample.values.mean() for sample in known.values()]
+    _add(context, found, comparisons.ORDER, means, [printed[task][0] for task in known])
     for (easy, hard), comparison in comparisons.LATER.items():
-        parts = extreme(hard, np.min) + extreme(easy, np.max)
-        later = [over_runs(parts, lambda values, axis: -np.diff(values, axis=axis)[0])] if len(parts) == 2 else []
-        _add(context, found, comparison, [value for each in later for value in each.values])
-    most = extreme(comparisons.GROUPLESS, np.max)
-    _add(context, found, comparisons.WITHOUT_GROUPS, [value for each in most for value in each.values])
+        known, unsolved = first(*easy, *hard)
+
+        def difference(values: Floats, axis: int, places: int = len(hard), unsolved: int = unsolved) -> Floats:
+            fewest, most = values[:places].min(axis), values[places:].max(axis)
+            return np.where(most < unsolved, fewest - most, np.nan)
+
+        both = [known[task] for task in (*hard, *easy)] if known else []
+        later = over_runs(both, difference).values if both else np.array([])
+        told = later[~np.isnan(later)]
+        why = "no depth solves the easier task"
+        _add(context, found, comparison, told, excluded=len(later) - len(told), reason=why)
+    known, unsolved = first(*comparisons.GROUPLESS)
+    layers = over_runs([*known.values()], np.max).values if known else np.array([])
+    # What no depth solves takes more layers than the bar has.
+    _add(context, found, comparisons.WITHOUT_GROUPS, np.where(layers < unsolved, layers, np.inf))
 
 
 def _published(context: Inputs, found: Measurements, cells: Cells) -> None:

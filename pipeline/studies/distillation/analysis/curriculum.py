@@ -16,6 +16,7 @@ from pipeline.studies.distillation.comparisons import (
     BEST_INSIDE,
     CHECKPOINT,
     CORRELATED,
+    CORRELATED_MORE,
     EARLY_SIGNS,
     END,
     HIGHER_DEGREE,
@@ -24,6 +25,7 @@ from pipeline.studies.distillation.comparisons import (
     OF_CHECKED,
     OF_WARM_CHECKED,
     PEAK,
+    PEAK_SIGNS,
     SINGLE_SIGNS,
     SOFTER,
     SOFTNESS,
@@ -130,7 +132,8 @@ def _peaks(
             top = own.group_by("step").agg(pl.col("separation").max()).sort("step")
             low, high = TRANSITION
             # Kept weights and points of the curve are at the same steps.
-            inside = top.filter(pl.col("step").is_in([s for s, a in accuracy.items() if low <= a <= high]))
+            steps = [s for s, a in accuracy.items() if low <= a <= high]
+            inside, signs = top.filter(pl.col("step").is_in(steps)), own.filter(degree=1)
             peak = own.filter(pl.col("separation") == pl.col("separation").max()).row(0, named=True)
             samples[run].append(
                 {
@@ -138,13 +141,14 @@ def _peaks(
                     "end": top["separation"][-1],
                     "at": accuracy.get(peak["step"], CHANCE),
                     "degree": peak["degree"],
-                    "single": own.filter(degree=1)["separation"].max(),
+                    "single": signs["separation"].max(),
+                    "signs": max(signs.filter(pl.col("step").is_in(steps))["separation"], default=np.nan),
                 }
             )
-    schema = dict.fromkeys(("peak", "end", "at", "degree", "single"), pl.Float64)
+    schema = dict.fromkeys(("peak", "end", "at", "degree", "single", "signs"), pl.Float64)
     values = {run: pl.DataFrame(rows, schema=schema) for run, rows in samples.items()}
     left_out = {run: courses[run]["model"].n_unique() - len(learned[run]) for run in courses}
-    for comparison, column in ((PEAK, "peak"), (END, "end"), (INSIDE, "at")):
+    for comparison, column in ((PEAK, "peak"), (PEAK_SIGNS, "signs"), (END, "end"), (INSIDE, "at")):
         found.add(comparison, values[TEACHER][column], excluded=left_out[TEACHER], reason=MISSED)
     if WARMER in values:
         found.add(HIGHER_DEGREE, values[WARMER]["degree"], excluded=left_out[WARMER], reason=MISSED)
@@ -156,12 +160,14 @@ def _at_checkpoints(
     context: Inputs, found: Measurements, task: curriculum.Task, single: pl.DataFrame, first: pl.DataFrame
 ) -> None:
     """Compare what teachers that have learned know at the checkpoints that their students learned from ``first``."""
+    found_at: dict[tuple[str, bool], pl.Series] = {}
     for (arm, inside), comparison in CORRELATED.items():
         own = first.filter(arm=arm).select(model="teacher", step="teacher_step").unique()
         matters = pl.col("feature") != "rest"
         signs = single.filter(matters if inside else ~matters, run=TEACHER).join(own, on=["model", "step"])
-        means = signs.group_by("model").agg(pl.col("correlation").mean())
-        found.add(comparison, means["correlation"])
+        found_at[arm, inside] = signs.group_by("model").agg(pl.col("correlation").mean()).sort("model")["correlation"]
+        found.add(comparison, found_at[arm, inside])
+    found.add(CORRELATED_MORE, found_at["middle", True], found_at["middle", False])
     middle = first.filter(arm="middle").select("teacher", "teacher_step").unique().sort("teacher")
     softness = curriculum.softness(context, TEACHER, task, dict(middle.iter_rows()), list(TEMPERATURES.values()))
     for arm, values in zip(TEMPERATURES, softness, strict=True):

@@ -16,7 +16,7 @@ STATEMENTS = (
         "its last checkpoint have not.",
         "10": "One checkpoint in the middle of the teacher's transition is enough; one before or behind it is not.",
         "11": "A student first matches the checkpoint in the transition, and passes it with the last one.",
-        "12": "In its transition a teacher's answer correlates with products of few signs; no longer at the end.",
+        "12": "In its transition a teacher's answer correlates with single signs that matter; no longer at the end.",
         "13": "At the slower rate it correlates with the single signs that matter.",
         "14": "At a higher rate it correlates with products of two or three of them, and teaches all the same.",
         "15": "Larger models learn earlier.",

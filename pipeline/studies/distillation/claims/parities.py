@@ -18,6 +18,7 @@ from pipeline.studies.distillation.comparisons import (
     BEST_INSIDE,
     CHECKPOINT,
     CORRELATED,
+    CORRELATED_MORE,
     DELAY,
     EARLIER,
     EARLY_SIGNS,
@@ -29,6 +30,7 @@ from pipeline.studies.distillation.comparisons import (
     MORE_HEADS,
     OF_CHECKED,
     PEAK,
+    PEAK_SIGNS,
     SINGLE_SIGNS,
     SOFTER,
     SOFTNESS,
@@ -101,11 +103,15 @@ def _checkpoints(context: Results, size: str) -> Iterator[Gate]:
 
 
 def _curriculum(context: Results) -> Iterator[Gate]:
-    yield gate(context, "12", "in the transition", PEAK, at_least(3.0), R1)
+    # The source speaks of single signs; with products of several of them more is found.
+    yield gate(context, "12", "single signs in the transition", PEAK_SIGNS, above(1.0), R1)
+    yield gate(context, "12", "single signs in the transition, by far", PEAK_SIGNS, at_least(3.0), R1, kind=OWN)
+    yield gate(context, "12", "in the transition", PEAK, at_least(3.0), R1, kind=OWN)
     yield gate(context, "12", "at the end", END, at_most(1.5), R1)
     # The bar is that below which it has to be at the end; claim 10 asks what such a checkpoint teaches.
     yield gate(context, "12", "before the transition", EARLY_SIGNS, above(1.5), R1, kind=OWN)
     yield gate(context, "12", "place of the peak", INSIDE, above(0.5), R1, kind=OWN)
+    yield gate(context, "13", "signs that matter, against others", CORRELATED_MORE, POSITIVE, R1)
     digitised = Published(0.095, derivation=DIGITISED)
     for name, which, bar, printed in (
         ("single signs at checkpoint 2", ("middle", True), within(0.095, 0.025), digitised),

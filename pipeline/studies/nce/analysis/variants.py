@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
-from pipeline.studies.nce.comparisons import AGAINST_NGD, CLOSER, DIVERGES, GUARDS, LIMITED
+from pipeline.studies.nce.comparisons import AGAINST_NGD, CLOSER, DIVERGES, GUARDS, LIMITED, LIMITED_BOTH
 from pipeline.studies.nce.measures.edges import at_edge
 from pipeline.studies.nce.measures.sampled import Method, Pairs, ends, together, walk
 from pipeline.studies.nce.measures.seeds import compare
@@ -91,6 +91,8 @@ def compared(context: Inputs, results: pl.DataFrame, chosen: pl.DataFrame) -> pl
         between(comparison, ENCE, dim, limits[guard], {"optimizer": GD}, counted=True)
     for dim, comparison in LIMITED.items():
         between(comparison, ENCE, dim, limits["limit"], {"optimizer": NGD})
+    for dim, comparison in LIMITED_BOTH.items():
+        between(comparison, ENCE, dim, limits["limit"], limits["limit"] | {"optimizer": NGD})
     return found.table()
 
 

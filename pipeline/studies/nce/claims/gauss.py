@@ -51,6 +51,9 @@ def selected(context: Results) -> Iterator[Gate]:
         for pair in ORDER:
             gate = f"{prefix}{pair[0]} against {pair[1]}"
             yield evidence.gate(context, "11", gate, BY_RULE[ONE, rule, pair], below(0), FIGURE)
+    for pair in ORDER:
+        gate = f"smallest distances: {pair[0]} against {pair[1]}"
+        yield evidence.gate(context, "11", gate, BY_RULE[ONE, S_DIST, pair], below(0), FIGURE, kind=OWN)
     yield evidence.gate(context, "11", "ratio", FRACTION, below(0.5), FIGURE, kind=OWN)
     for pair in (BOTH, NORMALISED, EXPONENTIAL):
         gate = f"smallest distances: {pair[0]} against {pair[1]}"

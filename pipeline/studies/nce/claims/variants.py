@@ -9,7 +9,16 @@ from pipeline.kit.conditions import above, below
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate
 from pipeline.studies.nce.claims.common import SOURCE
-from pipeline.studies.nce.comparisons import AGAINST_NGD, CLOSER, DIMENSIONS, DIVERGES, FURTHER, GUARDS, LIMITED
+from pipeline.studies.nce.comparisons import (
+    AGAINST_NGD,
+    CLOSER,
+    DIMENSIONS,
+    DIVERGES,
+    FURTHER,
+    GUARDS,
+    LIMITED,
+    LIMITED_BOTH,
+)
 from schemas.claims import OWN, STATED
 from schemas.nce.tables import ADAM
 
@@ -33,5 +42,6 @@ def guarded(context: Results) -> Iterator[Gate]:
         for guard, name in GUARDS.items():
             for gate, comparison in (("closer", CLOSER[dim, guard]), ("diverges", DIVERGES[dim, guard])):
                 yield evidence.gate(context, "18", f"{dim}-d, {name}: {gate}", comparison, below(0), source, kind=OWN)
-        gate = f"{dim}-d: limited GD over NGD"
-        yield evidence.gate(context, "18", gate, LIMITED[dim], above(1), source, kind=OWN)
+        for other, comparison in (("NGD", LIMITED[dim]), ("limited NGD", LIMITED_BOTH[dim])):
+            gate = f"{dim}-d: limited GD over {other}"
+            yield evidence.gate(context, "18", gate, comparison, above(1), source, kind=OWN)

@@ -121,6 +121,7 @@ def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
             continue
         for metric in (SELF, CROSS):
             add(compared.D[metric, alpha], rows(run, FIRST, STUTTER, metric, "cohen_d_vs_other"))
+        add(compared.LATER[alpha], rows(run, LAST, STUTTER, CROSS, "cohen_d_vs_other"))
         add(compared.WITHIN_WORD[alpha], rows(run, FIRST, WITHIN, CROSS, "cohen_d_vs_other"))
         add(compared.OVERLAP[alpha], *(rows(run, FIRST, cls, TOP, "mean") for cls in (STUTTER, OTHER)))
     if SINGLE in trained:

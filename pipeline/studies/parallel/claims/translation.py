@@ -155,6 +155,9 @@ def _attention(context: Results) -> Iterator[Gate]:
             )
             distance += ", size"
         yield evidence.gate(context, "34", distance, compared.D[CROSS, alpha], size, source, kind=OWN)
+        # The source says it of what several passes wrote.
+        later = f"distance, T = 4, {name}"
+        yield evidence.gate(context, "34", later, compared.LATER[alpha], below(0), source, kind=ANALOGUE)
         yield evidence.gate(context, "35", name, compared.WITHIN_WORD[alpha], at_most(-0.5), source, kind=OWN)
     # Both tokens of one word attend alike by construction, and count among the others.
     yield evidence.gate(

@@ -151,8 +151,9 @@ def _compared(
         measured(comparison, (run, rate), less(*declared.ORDERS[order]))
     for (kind, run), comparison in declared.SIZES.items():
         measured(comparison, (run, declared.FROZEN_RATE), alone(kind))
-    for name, (run, rate, _) in declared.ROWS.items():
+    for name, (run, rate) in declared.CAPTIONED.items():
         measured(declared.CAPTION[name], (run, rate), less(WORD, TOPIC))
+    for name, (run, rate, _) in declared.ROWS.items():
         measured(declared.RIGHT[name], (run, rate), alone(OTHER))
         for kind in declared.KINDS:
             measured(declared.SHIFTED[kind, name], (run, rate), alone(kind, 4))

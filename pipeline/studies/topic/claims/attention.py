@@ -59,8 +59,9 @@ def gates(context: Results) -> Iterator[Gate]:
     for name, run in (("Adam, rate 0.01", ATTENTION_RELEASED), ("Adam, rate 0.01, masks are keys", ATTENTION)):
         comparison = declared.TOPIC_FIRST[run, declared.TEXT_RATE]
         yield gate(context, "19", f"one-hot embeddings, {name}", comparison, above(HALF), TABLE_21)
-    for name, (run, rate, _) in declared.ROWS.items():
-        kind = OWN if run == ATTENTION_RELEASED else STATED  # the caption is of trained models of the release
+    for name, (run, rate) in declared.CAPTIONED.items():
+        # The caption is of trained models of the release.
+        kind = STATED if run in (RELEASED_ADAM, RELEASED_SGD) else OWN
         source = f"{TABLE_21}, caption"
         bar = below(0.0) if (run, rate) == EXCEPTED else above(0.0)
         yield gate(context, "35", f"caption, {name}", declared.CAPTION[name], bar, source, kind=kind)

@@ -73,7 +73,8 @@ def joint(context: Results) -> Figure:
 
 @plots.drawn("Diagonals and matchings of words")
 def diagonal(context: Results) -> Figure:
-    """Figure 2.10: squared loss without a penalty, trained for longer, with masked positions as keys and without."""
+    """Figure 2.10: squared loss without a penalty in closed form and, at scales where they are trained, of models that
+    were trained for longer, with masked positions as keys and without."""
     value = "WV_plus_bias"
     panels = [
         Panel("closed form, uniform attention, no L2", "closed form, thesis", "l2 0", "WV_ols"),

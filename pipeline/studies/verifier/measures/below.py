@@ -97,17 +97,18 @@ def laws(
     for kind in (EXACT, LEARNED):
         own = [*values[:-1], right if kind == EXACT else values[-1]]
         hard = [(value >= threshold).astype(float) for value in own]
+        accepted = mass * own[-1]  # what is written and accepted whole
         tree = Tree(tuple(base), tuple(own))
         found: dict[str, tuple[Array, float]] = {
             BASE: (mass, 0.0),
-            WHOLE: (mass * own[-1] / (mass * own[-1]).sum(), 0.0),
+            WHOLE: (accepted / accepted.sum(), 0.0),
             TRS: action_level_law(base, hard),
             ALRS: action_level_law(base, own),
             FIRST_LEAF: (tree.first_leaf_law(), 0.0),
             STATIONARY: (tree.leaf_law(), 0.0),
         }
         steps = tree.absorbed()[1]
-        costs = _costs(base, own, hard, steps, float((mass * own[-1]).sum()))
+        costs = _costs(base, own, hard, steps, float(accepted.sum()))
         for method, (law, stuck) in found.items():
             expansions, evaluations = costs[method]
             yield {
