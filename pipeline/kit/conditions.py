@@ -7,7 +7,8 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_NAMES = {"value": "value", "lo": "lower end", "hi": "upper end"}
+NAMES = {"value": "value", "lo": "lower end", "hi": "upper end"}
+WHAT = {name: what for what, name in NAMES.items()}
 _RELATIONS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 _OPERATORS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
@@ -37,7 +38,17 @@ class Condition:
     @property
     def name(self) -> str:
         """Return the name of the number that is asked for, for instance ``upper end``."""
-        return _NAMES[self.what]
+        return NAMES[self.what]
+
+
+def parsed(bound: str) -> tuple[Condition, ...]:
+    """Return the conditions of a column ``bound`` (`Condition.text`), with the four digits that it has of each bar.
+
+    >>> parsed("value >= 0.8 and upper end < 0.5")
+    (Condition(what='value', comparison='>=', bound=0.8), Condition(what='hi', comparison='<', bound=0.5))
+    """
+    words = (condition.rsplit(" ", 2) for condition in bound.split(" and ") if condition)
+    return tuple(Condition(WHAT[name], comparison, float(bar)) for name, comparison, bar in words)
 
 
 def in_words(conditions: Iterable[Condition]) -> str:

@@ -77,16 +77,20 @@ def between(
     return _found(comparisons.row(comparison, found, confidence, excluded, reason))
 
 
+def ends(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """Return ``lo`` and ``hi`` of a row of a table ``comparisons`` or of claims: NaN for an end that is not defined,
+    null though there are enough units, which must not pass as a value without an interval."""
+    exists = row["interval"] not in ("", intervals.NONE) and (row["n"] or 0) >= (row["fewest"] or 0)
+    lo, hi = (math.nan if row[end] is None and exists else row[end] for end in ("lo", "hi"))
+    return lo, hi
+
+
 def _found(row: Mapping[str, Any]) -> Evidence:
     if row["state"] == NOT_RUN:
         return None, NOT_RUN
-    # An end that is null though there are enough units is not defined: that must not pass as a value alone.
-    exists = row["interval"] != intervals.NONE and row["n"] >= row["fewest"]
-    lo, hi = (math.nan if row[end] is None and exists else row[end] for end in ("lo", "hi"))
     return Measured(
         row["value"],
-        lo,
-        hi,
+        *ends(row),
         row["n"],
         row["n_excluded"],
         row["excluded_reason"],

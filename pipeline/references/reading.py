@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Container
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,11 +16,11 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from pipeline.kit.conditions import Condition, in_words
-from pipeline.kit.intervals import NONE
+from pipeline.kit.conditions import in_words, parsed
+from pipeline.kit.evidence import ends
 from pipeline.kit.verdicts import Gate, Measured
 from pipeline.references.record import RECORD, kept_path, read_record
-from pipeline.references.upgrade import WHAT, upgraded
+from pipeline.references.upgrade import upgraded
 from pipeline.store import tables
 from pipeline.store.paths import REFERENCE
 from schemas.claims import NOT_RUN, Claims
@@ -152,31 +151,20 @@ def _measures_the_same(gate: Row, frozen: Row) -> bool:
 
 
 def _measure(row: Row) -> str:
-    return str(row["predicate"]).removesuffix(f": {in_words(conditions(row['bound']))}")
-
-
-def conditions(bound: str) -> tuple[Condition, ...]:
-    """Return the conditions of a column ``bound``, with the four digits that it has of each bar.
-
-    >>> conditions("value >= 0.8 and upper end < 0.5")
-    (Condition(what='value', comparison='>=', bound=0.8), Condition(what='hi', comparison='<', bound=0.5))
-    """
-    words = (condition.rsplit(" ", 2) for condition in bound.split(" and ") if condition)
-    return tuple(Condition(WHAT[name], comparison, float(bar)) for name, comparison, bar in words)
+    return str(row["predicate"]).removesuffix(f": {in_words(parsed(row['bound']))}")
 
 
 def _judged_anew(gate: Row, frozen: Row, scale: str) -> Row:
     """Return a frozen row as the bar of ``gate`` judges it."""
-    # An end that is null though there are enough units was not defined (`pipeline.kit.evidence`).
-    enough = frozen["interval"] not in ("", NONE) and (frozen["n"] or 0) >= (frozen["fewest"] or 0)
-    lo, hi = (math.nan if frozen[end] is None and enough else frozen[end] for end in ("lo", "hi"))
-    measured = Measured(frozen["value"], lo, hi, frozen["n"], interval=frozen["interval"], fewest=frozen["fewest"])
+    measured = Measured(
+        frozen["value"], *ends(frozen), frozen["n"], interval=frozen["interval"], fewest=frozen["fewest"]
+    )
     asked = Gate(
         gate["claim"],
         gate["gate"],
         _measure(gate),
         gate["source"],
-        conditions(gate["bound"]),
+        parsed(gate["bound"]),
         measured if frozen["value"] is not None else None,
         frozen["reason"],
         scale_needed=gate["scale_needed"],

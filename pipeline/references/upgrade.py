@@ -20,7 +20,7 @@ import polars as pl
 from ruamel.yaml import YAML
 
 from pipeline.kit import comparisons, intervals
-from pipeline.kit.conditions import Condition
+from pipeline.kit.conditions import WHAT, Condition
 from pipeline.kit.verdicts import Gate, Measured, Published
 from schemas.claims import FLOOR, NOT_RUN, NUMBER, STATED, TOO_FEW, Claims
 
@@ -34,7 +34,6 @@ _UNSAID = {"interval": "", "fewest": None}  # what no older set says
 _CONDITION = re.compile(r"(value|lower end|upper end) \S+?(?:, not)? (<=|>=|<|>) (\S+?)(?=;|$)")
 _BOUND = re.compile(r"(?:value|lower end|upper end) (<=|>=|<|>) (\S+)")
 _AT_LEAST = re.compile(r" at least ([0-9.]+)$")  # the end of a predicate
-WHAT = {"value": "value", "lower end": "lo", "upper end": "hi"}  # of a condition, by its name in reasons and bounds
 
 
 @cache

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.kit.conditions import in_words
+from pipeline.kit.conditions import in_words, parsed
 from pipeline.kit.intervals import STUDENT
 from pipeline.references import standing
-from pipeline.references.reading import Reference, beside, conditions
+from pipeline.references.reading import Reference, beside
 from schemas.claims import (
     ANALOGUE,
     CONTRADICTED,
@@ -139,7 +139,7 @@ def test_what_decides_is_counted_by_the_strongest_evidence_without_what_a_user_h
 
 def gate(claim: str, name: str, comparison: str, bound: str = "value > 0", words: str = "it") -> dict[str, Any]:
     """A row of a claims table, as far as it says what is asked."""
-    asked = {"comparison": comparison, "bound": bound, "predicate": f"{words}: {in_words(conditions(bound))}"}
+    asked = {"comparison": comparison, "bound": bound, "predicate": f"{words}: {in_words(parsed(bound))}"}
     found = {"value": 0.5, "lo": 0.2, "hi": 0.8, "n": 6, "fewest": 5, "interval": STUDENT, "reason": ""}
     return {"claim": claim, "gate": name, "source": "A", "scale_needed": "quick", "verdict": HOLDS} | asked | found
 
