@@ -123,10 +123,10 @@ def _choices(
         of_run = first.filter(dataset=context.run_header(run)["entry"]["dataset"])
         final = lessons.finals(course)
         ends, arms = [], [arm for arm in final if arm != "c9"]
-        best = max(arms, key=lambda arm: lessons.mean(final[arm]))
         for model, teacher in of_run.filter(arm="c1").select("model", "teacher").iter_rows():
             by_arm = dict(of_run.filter(model=model).select("arm", "teacher_step").iter_rows())
             nearest = min(arms, key=lambda arm: abs(by_arm[arm] - inflection[teacher]))
+            best = max(arms, key=lambda arm: final[arm][model])
             steps = sorted(set(by_arm.values()))
             ends.append(
                 (
