@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Container
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,7 @@ from schemas.theory import Theory
 __all__ = ["RECORD", "Reference", "Row", "beside", "load", "owner", "read_table", "stranger", "table_files"]
 
 Row = dict[str, Any]
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
 class Files(Protocol):
@@ -135,12 +137,19 @@ def _counterpart(reference: Reference, gate: Row) -> Row | None:
 def asks_the_same(gate: Row, frozen: Row) -> bool:
     """Return whether a frozen row is about the same comparison and condition as a gate of this build.
 
-    It may have stood under another claim. A gate without a comparison, such as one on theory checks, is known by its
-    claim and its words. Sets that are older than comparisons have their words alone, and what was compared they do not
-    say, so that they answer no gate on one.
+    It may have stood under another claim, and in other words; but which units a share counts its words alone say, in
+    numbers. A gate without a comparison, such as one on theory checks, is known by its claim and its words. Sets that
+    are older than comparisons have their words alone, and what was compared they do not say, so that they answer no
+    gate on one.
     """
     keys = ("comparison", "bound") if gate["comparison"] else ("claim", "comparison", "bound", "predicate")
-    return all(gate[key] == frozen[key] for key in keys)
+    return all(gate[key] == frozen[key] for key in keys) and _counted(gate) <= _counted(frozen)
+
+
+def _counted(row: Row) -> set[str]:
+    """Return the numbers in the words of a share; of what is none, nothing."""
+    words = _measure(row)
+    return set(_NUMBER.findall(words)) if words.startswith("share of ") else set()
 
 
 def _measures_the_same(gate: Row, frozen: Row) -> bool:

@@ -178,3 +178,19 @@ def test_what_measured_the_same_is_judged_by_the_bar_of_this_build(bound: str, v
     ((_, found),) = beside([reference], gate("9", "b", "lost", bound))
     assert (found["verdict"], found["same"], found["bound"]) == (verdict, True, bound)
     assert found["reason"].endswith("(by the bar of this build)") and frozen["bound"] == "value > 0"
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        ("share of models whose error is at most 0.1: A", True),
+        ("share of models whose error is at most 0.2: A", False),
+        ("share of models with an error of at most 0.1: A", True),  # what the set calls it is not what it counts
+        ("mean error at 0.2: A", False),
+    ],
+)
+def test_of_a_share_the_words_say_what_is_counted(words: str, same: bool) -> None:
+    frozen = gate("1", "a", "few", words=words)
+    reference = Reference("set", "paper", {}, [], {("1", "a"): frozen})
+    asked = gate("1", "a", "few", words="share of models whose error is at most 0.1: A")
+    assert [each["same"] for _, each in beside([reference], asked)] == [same]
