@@ -28,6 +28,7 @@ from pipeline.models.automata import exact, gpt
 from pipeline.store import tables
 from pipeline.studies.automata import comparisons, datasets, inputs, names, runs
 from pipeline.studies.automata.analysis import attention, brittleness
+from pipeline.studies.automata.analysis.depth import _first_depths
 from pipeline.studies.automata.claims import STATEMENTS, depth, robustness, stabilisers, theory
 from pipeline.studies.automata.comparisons import BOTH
 from pipeline.studies.automata.figures import stabilisers as stabilised
@@ -351,6 +352,36 @@ def test_what_was_not_trained_is_not_compared_and_what_diverged_is_empty() -> No
     assert found_by("automata-accuracy", measure, one) == {}
     row = found_by("automata-accuracy", measure, one, four)[comparison.key]
     assert (row["n"], row["state"]) == (0, TOO_FEW_HERE)
+
+
+@pytest.mark.parametrize(
+    ("solved", "harder"),
+    [  # from which depth on A4, and S4 and S5, are solved; layers that these take more, None if nothing can be said
+        ((2, 4), 2.0),
+        ((2, None), 3.0),  # five, one more than the deepest, less two
+        ((None, 2), -3.0),  # the harder ones are solved and the easier one is not
+        ((None, None), None),
+    ],
+)
+def test_how_many_layers_more_a_harder_task_takes(solved: tuple[int | None, int | None], harder: float | None) -> None:
+    easy, hard = ("a4",), ("s4", "s5")
+    comparison = comparisons.LATER[easy, hard]
+
+    def accuracies(depth: int, first: int | None) -> Sample:
+        right = first is not None and depth >= first
+        return Sample(an_arm("run", [*range(6)], [1.0] * 6), np.full(6, 1.0 if right else 0.5))
+
+    cells = {
+        (task, level): accuracies(level, first)
+        for tasks, first in zip((easy, hard), solved, strict=True)
+        for task in tasks
+        for level in (1, 2, 4)
+    }
+    runs = [arm.runs[0] for arm in comparison.arms]
+    rows = found_by(comparisons.DEPTH, lambda context, found: _first_depths(context, found, cells), *runs)
+    row = rows[comparison.key]
+    assert (row["value"], row["n"]) == ((None, 0) if harder is None else (harder, 6))
+    assert rows[comparisons.ORDER.key]["state"] == NOT_RUN_HERE  # of most tasks there is nothing
 
 
 def test_a_model_that_is_right_everywhere_does_not_fail_at_an_end() -> None:

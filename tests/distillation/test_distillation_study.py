@@ -31,7 +31,7 @@ from pipeline.studies.distillation.names import (
     TEXT_PUPILS,
     WIDE,
 )
-from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW
+from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW, UNDECIDED
 
 # What no gate is about: numbers that gates and figures need, and students of labels that tell where to compare.
 UNJUDGED = {declared.ASKED.key, declared.COMMON.key, *(each.key for each in declared.TEXT_LABELS.values())}
@@ -116,7 +116,8 @@ def test_no_model_is_to_exceed_the_best_predictor() -> None:
         (gate,) = (g for g in judge(context(NEEDED, "quick", **tables)) if g.claim == "21")
         return gate.verdict("quick")[0]
 
-    assert verdict([0.9] * 10) == HOLDS and verdict([0.99] * 10) == FAILS
+    assert verdict([0.9] * 120) == HOLDS and verdict([0.99] * 10) == FAILS
+    assert verdict([0.9] * 10) == UNDECIDED
     assert verdict([0.9] * 4) == TOO_FEW and verdict([]) == NOT_RUN
 
 

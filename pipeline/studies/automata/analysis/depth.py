@@ -168,8 +168,8 @@ def _first_depths(context: Inputs, found: Measurements, cells: Cells) -> None:
     """Measure how many layers models take, those of equal number at each depth, of the depths that all tasks of a
     comparison have: otherwise the order of tasks would be that of their deepest models.
 
-    Where no depth is enough, one more than the deepest is taken for the least that can be; a difference to an easier
-    task of which this is so says nothing.
+    Where no depth is enough, one more than the deepest is taken for the least that can be; a difference of two tasks
+    of which this is so says nothing.
     """
     by_task = {task: by_depth for task in TASKS if (by_depth := _depths(cells, task))}
 
@@ -187,18 +187,21 @@ def _first_depths(context: Inputs, found: Measurements, cells: Cells) -> None:
 
     printed, (known, _) = published.minimum_depths(), first(*TASKS)
     means = [sample.values.mean() for sample in known.values()]
-    _add(context, found, comparisons.ORDER, means, [printed[task][0] for task in known])
+    if known:
+        _add(context, found, comparisons.ORDER, means, [printed[task][0] for task in known])
+    else:
+        found.not_run(comparisons.ORDER)
     for (easy, hard), comparison in comparisons.LATER.items():
         known, unsolved = first(*easy, *hard)
 
         def difference(values: Floats, axis: int, places: int = len(hard), unsolved: int = unsolved) -> Floats:
             fewest, most = values[:places].min(axis), values[places:].max(axis)
-            return np.where(most < unsolved, fewest - most, np.nan)
+            return np.where(np.minimum(fewest, most) < unsolved, fewest - most, np.nan)
 
         both = [known[task] for task in (*hard, *easy)] if known else []
         later = over_runs(both, difference).values if both else np.array([])
         told = later[~np.isnan(later)]
-        why = "no depth solves the easier task"
+        why = "no depth solves either task"
         _add(context, found, comparison, told, excluded=len(later) - len(told), reason=why)
     known, unsolved = first(*comparisons.GROUPLESS)
     layers = over_runs([*known.values()], np.max).values if known else np.array([])

@@ -146,7 +146,7 @@ def _attention(context: Results) -> Iterator[Gate]:
         null = between(-MEDIUM, MEDIUM)
         yield evidence.gate(context, "33", name, compared.D[SELF, alpha], null, source, kind=OWN)
         # The text says which are nearer; a small effect in Cohen's sense is asked for apart. At alpha = 1 a trial of
-        # one model found none, so that there the size alone is asked for.
+        # one model found none, so that there, after one pass, the size alone is asked for.
         distance, size = f"distance, {name}", at_most(-SMALL)
         if alpha < 1:
             yield evidence.gate(context, "34", distance, compared.D[CROSS, alpha], below(0), source, kind=ANALOGUE)
