@@ -42,6 +42,7 @@ STATEMENTS = {
     "29": "Which counts were seen in training predicts at which numbers of ones a Transformer fails.",
     "30": "Moving averages of weights are more accurate than the weights, and their decay hardly matters.",
     "31": "Sinusoidal positions learn abab better than linear ones.",
+    "32": "Bounded Dyck and the gridworlds need no more than two layers.",
 }
 
 

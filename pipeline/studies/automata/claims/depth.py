@@ -1,4 +1,4 @@
-"""Claims 7 to 15: what depth learns."""
+"""Claims 7 to 15 and 32: what depth learns."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def gates(context: Results) -> Iterator[Gate]:
     names = ("D8, then D6 and Q8", "D6 and Q8, then A4", "A4, then S4 and S5")
     for name, comparison in zip(names, LATER.values(), strict=True):
         yield gate("12", name, comparison, above(0.0), FIGURE)
-    yield gate("12", "without groups", comparisons.WITHOUT_GROUPS, best, FIGURE)
+    yield gate("32", "without groups", comparisons.WITHOUT_GROUPS, best, FIGURE)
     yield gate("13", "order of cells", comparisons.CELLS, above(0.6), "Liu 2024, Figure 3.15", kind=OWN)
     for depth, comparison in LOW_C2.items():
         yield gate("14", f"C2, L={depth}", comparison, MOST, UNSTABLE)
