@@ -35,15 +35,22 @@ def digest(outputs: Mapping[Path, str]) -> str:
     return hashlib.md5("".join(sorted(lines)).encode()).hexdigest()
 
 
-def sizes(file: Path, scale: str) -> dict[str, int]:
-    """Return the bytes of what each stage made, by the dvc.lock ``file``; none of stages of another scale.
+def blocks(text: str) -> dict[str, str]:
+    """Return what the text of a dvc.lock has for each stage, by its name, in its order.
 
-    The text is searched, not parsed: DVC lays it out always alike, and to parse it takes two seconds.
+    It is searched, not parsed: DVC lays it out always alike, and to parse it takes two seconds.
+
+    >>> blocks("schema: '2.0'\\nstages:\\n  a:\\n    cmd: x\\n  b:\\n    cmd: y\\n")
+    {'a': '    cmd: x\\n', 'b': '    cmd: y\\n'}
     """
-    text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    parts = re.split(r"^  ([\w.-]+):\n", text, flags=re.MULTILINE)
+    parts = re.split(r"^  (\S+):\n", text, flags=re.MULTILINE)  # names are at odd places
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def sizes(file: Path, scale: str) -> dict[str, int]:
+    """Return the bytes of what each stage made, by the dvc.lock ``file``; none of stages of another scale."""
     made = {}
-    for name, block in zip(parts[1::2], parts[2::2], strict=True):
+    for name, block in blocks(file.read_text(encoding="utf-8") if file.is_file() else "").items():
         before, _, outs = block.partition("\n    outs:\n")
         if f"\n        scale: {scale}\n" in f"{before}\n":
             made[name] = sum(map(int, re.findall(r"^      size: (\d+)$", outs, re.MULTILINE)))
@@ -90,17 +97,12 @@ def _is_cut(root: Path) -> bool:
         return True
     if re.search(rb"^<<<<<<< ", content, re.MULTILINE) or content.endswith(b"\nstages: {}\n"):
         return False
-    starts = _starts(content)
-    if not starts or not _is_stage(content[list(starts.values())[-1] :]):
+    stages = blocks(content.decode(errors="replace"))
+    if not stages or not _is_stage([*stages.values()][-1]):
         return True
     kept = root / graph.STATE / NAME
-    own, whole = list(starts), list(_starts(kept.read_bytes())) if kept.is_file() else []
+    own, whole = [*stages], [*blocks(kept.read_text(encoding="utf-8", errors="replace"))] if kept.is_file() else []
     return len(own) < len(whole) and own == whole[: len(own)] and not _in_index(root, content)
-
-
-def _starts(content: bytes) -> dict[bytes, int]:
-    """Return where each stage starts, by its name."""
-    return {match[1]: match.start() for match in re.finditer(rb"^  (\S+)$", content, re.MULTILINE)}
 
 
 def _in_index(root: Path, content: bytes) -> bool:
@@ -112,10 +114,10 @@ def _in_index(root: Path, content: bytes) -> bool:
         return False
 
 
-def _is_stage(text: bytes) -> bool:
+def _is_stage(text: str) -> bool:
     """Return whether ``text`` is a stage in the form in which DVC accepts one (`dvc.schema.LOCK_FILE_STAGE_SCHEMA`)."""
     try:
-        (stage,) = YAML(typ="safe").load(text).values()
+        stage = YAML(typ="safe").load(text)
         files = [entry for part in ("deps", "outs") for entry in stage.get(part, [])]
         params = list(stage.get("params", {}).values())
     except (YAMLError, AttributeError, TypeError):  # a part of it is cut off, or nothing stands where it would

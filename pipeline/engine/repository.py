@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -307,8 +306,7 @@ def _edited(text: str, before: dict[str, str], data: dict[str, Any]) -> str:
     head = "schema: '2.0'\nstages:\n"
     if not text.startswith(head) or data.keys() != {"schema", "stages"} or not data["stages"]:
         return str(dumps_yaml(data))
-    parts = re.split(r"^  (\S+):\n", text.removeprefix(head), flags=re.MULTILINE)  # names are at even places
-    written = dict(zip(parts[1::2], parts[2::2], strict=True))
+    written = lockfile.blocks(text)
     now = _stages_as_text(data)
     blocks = []
     for name, stage in data["stages"].items():

@@ -14,7 +14,6 @@ import fcntl
 import getpass
 import logging
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -28,7 +27,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pipeline import params as parameters
-from pipeline.engine import build, freshness, graph, preload, stages
+from pipeline.engine import build, freshness, graph, lockfile, preload, stages
 from pipeline.engine.runner import refuse_links
 from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError, in_words, meant
@@ -420,7 +419,7 @@ def _forget_stages(root: Path, stages: set[str]) -> None:
         text = (root / "dvc.lock").read_text(encoding="utf-8")
     except FileNotFoundError:
         return
-    if set(re.findall(r"^  ([^\s:]+):$", text, re.MULTILINE)) - stages:
+    if lockfile.blocks(text).keys() - stages:
         from pipeline.engine.repository import forget_stages
 
         forget_stages(root, stages)
