@@ -6,12 +6,26 @@ import subprocess
 import sys
 
 import pytest
-from workspace import REPOSITORY, Workspace, environment, load_all
+from workspace import REPOSITORY, Done, Workspace, environment, load_all
 
 from pipeline.engine import snakemake
 from pipeline.errors import SandglassError
 
 RUNS = {"dataset toy-numbers", "train toy-a", "train toy-b"}
+
+
+def test_what_ran_is_read_from_lines_that_run_into_each_other() -> None:
+    """Steps at work and Snakemake share a stream, and Snakemake ends its line by a call of its own."""
+    output = (
+        "Shell command: python -m pipeline figures toy-meansanalyse toy-losses: done in 0.1 s\n\n"
+        "train toy-a: 3/10Shell command: python -m pipeline reportfigures toy-means: done in 0.1 s\n\n"
+        "Shell command: python -m pipeline analyse trainsandglass: a warning\n\n"
+        "Shell command: python -m pipeline judge toy\n"
+        "> python -m pipeline train a-figures\n"
+        "sandglass: see python -m pipeline why train-toy-a\n"
+    )
+    ran = {"figures toy-means", "report", "analyse train", "claims toy", "train a-figures"}
+    assert Done(0, output).ran == ran
 
 
 @pytest.mark.slow

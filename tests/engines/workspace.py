@@ -25,6 +25,7 @@ import psutil
 from ruamel.yaml import YAML
 
 from pipeline import params
+from pipeline.engine import graph
 
 REPOSITORY = Path(__file__).parents[2]
 TOY = Path(__file__).parent / "toy"
@@ -63,8 +64,11 @@ class Done:
     @property
     def ran(self) -> set[str]:
         """The steps it started, as ``train toy-a``."""
-        # Steps that run beside each other share the stream: an engine's line may follow what one has not ended.
-        commands = re.findall(r"(?:^> |Shell command: )python -m pipeline (\w+(?: [\w.-]+)?)$", self.output, re.M)
+        # Steps that run beside each other share the stream: an engine's line may follow what one has not ended, and
+        # be followed by what one says, as Snakemake writes the end of its line by a second call.
+        said = rf"(?:{'|'.join((*graph.STEPS, 'sandglass'))})(?: [\w.-]+)?: "
+        command = r"(?:^> |Shell command: )python -m pipeline (\w+?(?: [\w.-]+?)?)"
+        commands = re.findall(rf"{command}(?=$|{said})", self.output, re.M)
         return {re.sub("^judge ", "claims ", command) for command in commands}
 
     @property
