@@ -156,6 +156,9 @@ def build(study: str | None = None, *, report: bool = False) -> Outcome:
                 print(file=sys.stderr)
             with contextlib.suppress(KeyboardInterrupt):
                 interrupt(process)
+        except BaseException:  # nothing may go on that nobody follows
+            interrupt(process)
+            raise
     ends = {name: _ended(name, started) for name in _planned()}
     # A step notes it as well: Python drops an interrupt that comes while it clears up objects.
     interrupted = interrupted or INTERRUPTED in ends.values()
@@ -335,15 +338,16 @@ def line(started: float, reference: Reference, before: Pace | None = None) -> st
     """
     if not (names := _planned()):
         return ""
-    steps = {name: _step(name) for name in names}
-    done = {name for name in names if _ended(name, started) == "done"}
-    at_work = [name for name in names if name not in done and _began(name) > started]
+    # Read once: jobs go on ending.
+    steps = {name: log for name in names if (log := _step(name)).get("finished", 0) > started}
+    done = {name for name, log in steps.items() if log["status"] == "done"}
+    at_work = [name for name in names if name not in steps and _began(name) > started]
     now = time.time()
     spent = {name: now - _began(name) for name in at_work}
     text = f"{len(done)} of {len(names)} jobs, {duration(now - started)}"
     if done and len(done) < len(names):
         took = {name: steps[name]["seconds"] for name in done}
-        waiting = [name for name in names if name not in done and name not in spent]
+        waiting = [name for name in names if name not in steps and name not in spent]
         left = estimate.left(took, spent, waiting, now - started, reference.seconds, before, reference.jobs)
         text += f", about {between(left)} left"
     if len(done) == len(names):

@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -111,13 +112,54 @@ def test_the_line_names_what_is_at_work(tmp_path: Path, monkeypatch: pytest.Monk
     assert build.line(time.time(), REFERENCE) == ""
     started = time.time() - 60
     build.plan(["a", "b", "c"])
-    steps = graph.LOGS / "steps"
-    steps.mkdir(parents=True)
-    (steps / "a.json").write_text(json.dumps({"finished": time.time(), "status": "done", "seconds": 10.0}))
-    lock = graph.STATE / "jobs" / "b.lock"
-    lock.parent.mkdir(parents=True)
-    lock.write_text("1234")
+    _note("a", "done")
+    _begin("b")
     assert build.line(started, REFERENCE) == "1 of 3 jobs, 1:00 min, about 36 s to 1:41 min left: b"
+
+
+def test_a_job_that_failed_is_not_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    started = time.time() - 60
+    build.plan(["a", "b", "c"])
+    _note("a", "done")
+    _begin("b")
+    _note("b", "failed: MemoryError")
+    _begin("c")
+    assert build.line(started, REFERENCE).endswith(" left: c")
+
+
+def test_a_job_may_end_while_the_line_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    started, read = time.time() - 60, build._step
+    build.plan(["a", "b"])
+    _note("a", "done")
+    _begin("b")
+
+    def ends_then(name: str, root: Path = Path()) -> dict[str, Any]:
+        log = read(name, root)
+        _note("b", "done")
+        return log
+
+    monkeypatch.setattr(build, "_step", ends_then)
+    _note("b", "done", finished=1.0)  # of an earlier build
+    assert build.line(started, REFERENCE).startswith("2 of 2 jobs")  # a was read first
+    _note("b", "done", finished=1.0)
+    build.plan(["b", "a"])
+    assert build.line(started, REFERENCE).startswith("1 of 2 jobs")
+
+
+def _note(job: str, status: str, finished: float | None = None) -> None:
+    """Write what a step notes as it ends."""
+    file = graph.LOGS / "steps" / f"{job}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"finished": finished or time.time(), "status": status, "seconds": 10.0}))
+
+
+def _begin(job: str) -> None:
+    """Write what a step writes as it begins."""
+    lock = graph.STATE / "jobs" / f"{job}.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.write_text("1234")
 
 
 def test_times_at_a_scale_that_was_never_timed_follow_the_examples_of_its_trainings() -> None:
