@@ -123,14 +123,15 @@ def beside(references: list[Reference], gate: Row) -> list[tuple[Reference, Row]
 def _counterpart(reference: Reference, gate: Row) -> Row | None:
     """Return the row of a set that asks the same as ``gate``, that of its name and then of its claim before others; if
     there is none, one that measures the same, judged anew, or else the row that has its name, which asked something
-    else and is not the ``same``."""
+    else and is not the ``same``. Where this build has no bar, as what it comes from was not run, that of the set
+    judges."""
     named = reference.claims.get((gate["claim"], gate["gate"]))
     first = [named] if named else []
     rows = first + sorted(reference.claims.values(), key=lambda row: row["claim"] != gate["claim"])
     if found := next((row for row in rows if asks_the_same(gate, row)), None):
         return found | {"same": True}
     if found := next((row for row in rows if _measures_the_same(gate, row)), None):
-        return _judged_anew(gate, found, reference.scale) | {"same": True}
+        return (_judged_anew(gate, found, reference.scale) if gate["bound"] else found) | {"same": True}
     return named and named | {"same": False}
 
 
@@ -156,7 +157,7 @@ def _measures_the_same(gate: Row, frozen: Row) -> bool:
     """Return whether a frozen row is of the same comparison, in the same words but for the bar: those of a share say
     which units it counts."""
     same = gate["comparison"] == frozen["comparison"] and _measure(gate) == _measure(frozen)
-    return bool(gate["comparison"] and gate["bound"]) and same
+    return bool(gate["comparison"]) and same
 
 
 def _measure(row: Row) -> str:
@@ -174,13 +175,13 @@ def _judged_anew(gate: Row, frozen: Row, scale: str) -> Row:
         _measure(gate),
         gate["source"],
         parsed(gate["bound"]),
-        measured if frozen["value"] is not None else None,
+        None if frozen["verdict"] == NOT_RUN and frozen["value"] is None else measured,
         frozen["reason"],
         scale_needed=gate["scale_needed"],
     )
     verdict, reason = asked.verdict(scale)
     told = frozen["reason"] if verdict == NOT_RUN else f"{reason} (by the bar of this build)"
-    judged = {"verdict": verdict, "reason": told}
+    judged = {"verdict": verdict, "reason": told, "replicas_needed": asked.replicas(scale)}
     return frozen | judged | {key: gate[key] for key in ("bound", "predicate", "scale_needed")}
 
 

@@ -180,6 +180,33 @@ def test_what_measured_the_same_is_judged_by_the_bar_of_this_build(bound: str, v
     assert found["reason"].endswith("(by the bar of this build)") and frozen["bound"] == "value > 0"
 
 
+def test_how_many_would_decide_is_said_of_the_bar_of_this_build() -> None:
+    frozen = gate("1", "a", "lost", "value > 0.3") | {"verdict": UNDECIDED, "replicas_needed": 14}
+    reference = Reference("set", "paper", {}, [], {("1", "a"): frozen})
+    ((_, decided),) = beside([reference], gate("1", "a", "lost", "value > 0.1"))
+    ((_, undecided),) = beside([reference], gate("1", "a", "lost", "value > 0.4"))
+    assert decided["replicas_needed"] is None and undecided["replicas_needed"] > 14
+
+
+@pytest.mark.parametrize(("bound", "verdict"), [("value > 0", FAILS), ("value > 0.1", FAILS)])
+def test_what_is_not_defined_was_run(bound: str, verdict: str) -> None:
+    frozen = gate("1", "a", "lost") | {"value": None, "lo": None, "hi": None, "verdict": FAILS}
+    reference = Reference("set", "paper", {}, [], {("1", "a"): frozen})
+    ((_, found),) = beside([reference], gate("1", "a", "lost", bound))
+    assert (found["verdict"], found["same"]) == (verdict, True)
+
+
+def test_where_this_build_has_no_bar_the_set_judges_by_its_own() -> None:
+    """A bar that comes from data is unknown where these are not here."""
+    reference = Reference("set", "paper", {}, [], {("1", "a"): gate("1", "a", "lost")})
+    asked = gate("1", "a", "lost") | {"bound": "", "predicate": "it", "verdict": NOT_RUN, "value": None}
+    ((_, found),) = beside([reference], asked)
+    assert (found["verdict"], found["same"], found["bound"]) == (HOLDS, True, "value > 0")
+    assert not found["reason"]
+    ((_, other),) = beside([reference], asked | {"predicate": "something else"})
+    assert not other["same"]
+
+
 @pytest.mark.parametrize(
     ("words", "same"),
     [
