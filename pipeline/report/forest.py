@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pipeline.kit.verdicts import Published
 from pipeline.report import wording
 from pipeline.report.results import Row, Study
-from schemas.claims import INSIDE, OUTSIDE
+from schemas.claims import INSIDE, OUTSIDE, SCALES
 
 SPAN = 5.0  # half-widths of the interval that are drawn on each side; what lies farther stands at the edge
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 880, 110, 16, 30, 46  # pixels
@@ -106,16 +106,22 @@ def _offset(lane: int) -> float:
 
 
 def _numbers(study: Study) -> Iterable[tuple[float, Row, str, bool]]:
-    """Yield the place of each published number, the row that says it, its page, and whether its scale is larger."""
+    """Yield the place of each published number, the row that says it, its page, and whether its scale is larger.
+
+    Where several builds measured a number, that at the largest scale counts, and of these the one with most models.
+    """
     for row in study.claims:
-        candidates = [(row, f"artifact/claims-{study.id}.html#row-{row['row']}", False)]
-        for reference, found in row["references"]:
-            if found["same"] and found["scale"] != row["scale"]:
-                candidates.append((found, f"{reference.page}#row-{found['row']}", True))
-        for found, page, larger in candidates:
-            at = place(found)
-            if at is not None and found["size"] in (INSIDE, OUTSIDE):
-                yield at, found | {"claim": row["claim"], "gate": row["gate"]}, page, larger
+        measured = [(row, f"artifact/claims-{study.id}.html#row-{row['row']}")]
+        measured += [(found, f"{kept.page}#row-{found['row']}") for kept, found in row["references"] if found["same"]]
+        compared = [
+            (at, found, page)
+            for found, page in measured
+            if (at := place(found)) is not None and found["size"] in (INSIDE, OUTSIDE)
+        ]
+        if compared:
+            at, found, page = max(compared, key=lambda each: (SCALES.index(each[1]["scale"]), each[1]["n"] or 0))
+            larger = SCALES.index(found["scale"]) > SCALES.index(row["scale"])
+            yield at, found | {"claim": row["claim"], "gate": row["gate"]}, page, larger
 
 
 def _words(study: Study, row: Row) -> str:

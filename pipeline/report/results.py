@@ -59,6 +59,15 @@ class Study:
         """Return how many statements of the source are decided, and how many could be (`standing.decided`)."""
         return standing.decided(self.claims)
 
+    def answered(self, reference: Reference) -> dict[int, Row]:
+        """Return the gates of this build whose question a set answers, by the number of the set's row."""
+        return {
+            found["row"]: gate
+            for gate in reversed(self.claims)
+            for kept, found in gate["references"]
+            if kept is reference and found["same"]
+        }
+
     def differing(self, rows: list[Row]) -> list[Row]:
         """Return the theory rows of a reference set that are not, number by number, rows of this build."""
         compared = ("check", "statement", "source", "size", "measured", "comparison", "bound", "tolerance", "detail")

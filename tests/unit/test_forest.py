@@ -20,7 +20,7 @@ def row(published: float, lo: float, hi: float, form: str = NUMBER, high: float 
     top = math.inf if form == FLOOR else published if high is None else high
     where = {"published": published, "published_high": high, "published_form": form, "lo": lo, "hi": hi}
     about = {"value": (lo + hi) / 2, "size": INSIDE if low <= hi and lo <= top else OUTSIDE, "scale": "quick"}
-    return where | about | {"claim": "1", "gate": "g", "row": 0, "references": []} | more
+    return where | about | {"claim": "1", "gate": "g", "row": 0, "n": 6, "references": []} | more
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,26 @@ def test_marks_lie_beside_each_other_and_inside_is_within_one(numbers: list[floa
         assert forest.LEFT <= mark.x <= forest.WIDTH - forest.RIGHT and 0 < mark.y < drawn.height - forest.BOTTOM + 1
 
 
-def test_a_set_at_a_larger_scale_has_a_mark_of_its_own() -> None:
+@pytest.mark.parametrize(
+    ("scales", "page", "larger"),
+    [
+        (("quick", "paper", 6), "reference/s.html#row-4", True),
+        (("paper", "long", 6), "artifact/claims-s.html#row-0", False),
+        (("quick", "quick", 2), "artifact/claims-s.html#row-0", False),
+        (("quick", "quick", 24), "reference/s.html#row-4", False),  # of as large a scale the one with most models
+    ],
+)
+def test_a_number_has_one_mark_by_the_largest_scale_that_measured_it(
+    scales: tuple[str, str, int], page: str, larger: bool
+) -> None:
+    here, there, n = scales
     reference: Any = SimpleNamespace(page="reference/s.html")
-    other = row(9.0, 1, 2, scale="paper", same=True) | {"row": 4}
-    both = row(1.5, 1, 2, references=[(reference, other), (reference, other | {"same": False})])
+    other = row(9.0, 1, 2, scale=there, same=True, n=n) | {"row": 4}
+    unlike = other | {"same": False, "scale": "paper", "n": 99}
+    both = row(1.5, 1, 2, scale=here, references=[(reference, other), (reference, unlike)])
     study: Any = SimpleNamespace(id="s", page="study/s.html", claims=[both])
-    here, there = sorted(forest.draw([study]).marks, key=lambda mark: mark.larger)
-    assert (here.page, here.inside, here.larger) == ("artifact/claims-s.html#row-0", True, False)
-    assert (there.page, there.inside, there.larger) == ("reference/s.html#row-4", False, True)
-    assert "published 9, here 1.5 (1 to 2), scale paper" in there.words
+    (mark,) = forest.draw([study]).marks
+    assert (mark.page, mark.larger) == (page, larger)
+    published, scale = (9, there) if "reference" in page else (1.5, here)
+    assert mark.inside == (published == 1.5)
+    assert f"published {published}, here 1.5 (1 to 2), scale {scale}" in mark.words
