@@ -38,7 +38,6 @@ from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import LOCK, Entry
 from pipeline.engine import graph, machine, preload, runner
 from pipeline.engine.build import Reference
-from pipeline.errors import SandglassError
 from pipeline.params import Params
 from pipeline.report import site
 from pipeline.store import paths
@@ -183,8 +182,9 @@ def _from_tables(job: graph.Job, folder: Path) -> _Made:
         return _Made(job, 0, [Finding(AGAIN, job.stage, f"cannot be made again: {lost[0]} is lost")])
     try:
         _run(job, params, folder, from_store)
-    except SandglassError as error:
-        return _Made(job, 0, [Finding(AGAIN, job.stage, f"cannot be made again: {error}")])
+    except Exception as error:  # of a step on files that may be damaged in any way
+        text = " ".join(str(error).split()) or type(error).__name__
+        return _Made(job, 0, [Finding(AGAIN, job.stage, f"cannot be made again: {text}")])
     made = graph.outputs(job, params)
     if job.step == "report":
         made = [path.relative_to(folder) for path in hashing.files_in(folder / paths.REPORT)]
@@ -224,7 +224,7 @@ def _run(job: graph.Job, params: Params, folder: Path, from_store: bool = False)
 
 def _remake(job: graph.Job, path: str, from_store: bool) -> str:
     if job.step == "report":
-        return "python -m pipeline report --from-store" if from_store else "snakemake --force report"
+        return "python -m pipeline report --from-store" if from_store else f"snakemake --force {graph.REPORT_PAGE}"
     return f"snakemake --force {path}"
 
 

@@ -368,6 +368,8 @@ def _gate(judge: _Judge, label: str, here: Row, remake: Row) -> None:
             judge.move(f"{label} {name} {value} → {other}")
         elif (name == "replicas_needed" and not same) or (name == "reason" and moved):
             pass  # they follow from the value and its interval
+        elif name == "excluded_reason" and learned and not (value and other):
+            pass  # none was left out in one of the two
         elif name == "reason" and pilot and wording.read(value).words == wording.read(other).words:
             judge.move(f"{label} (not tested)")
         elif name in PROSE:

@@ -16,8 +16,10 @@ from pipeline.audit.compare import ROUNDING
 from pipeline.audit.provenance import LOCK, Lock
 from pipeline.engine import lockfile
 from pipeline.engine.build import Reference
+from pipeline.errors import SandglassError
 from pipeline.references.upgrade import upgraded
-from pipeline.store import paths
+from pipeline.store import paths, tables
+from schemas.claims import Claims
 
 KEYS = ["claim", "gate"]
 YARDSTICK = Path("profiles/rounding.json")  # made by benchmarks/rounding.py
@@ -156,9 +158,14 @@ def _rounding(scale: str) -> str:
 
 
 def _tables(study: str, committed: Lock) -> tuple[pl.DataFrame, pl.DataFrame] | None:
-    """Return the claims table that is here and the committed one, where both are known."""
+    """Return the claims table that is here and the committed one, where both are known; a damaged one is not."""
     before, path = committed_claims(study, committed), paths.claims_path(study, "parquet")
-    return None if before is None or not path.is_file() else (pl.read_parquet(path), before)
+    if before is None or not path.is_file():
+        return None
+    try:
+        return tables.read(path, Claims), before
+    except SandglassError:
+        return None
 
 
 def _in_one_alone(ours: pl.DataFrame, committed: pl.DataFrame) -> list[str]:

@@ -80,8 +80,8 @@ def content(name: str) -> str | None:
 
 @cache
 def find(path: Path, md5: str) -> Version | None:
-    """Return the newest version of ``path`` with this md5 in the history of the current commit."""
-    lines = _must("log", f"-{COMMITS}", "--format=%H", "--raw", "--no-abbrev", "--no-renames", "--", str(path))
+    """Return the newest version of ``path`` with this md5 in the history of the current commit; None in `trouble`."""
+    lines = _git("log", f"-{COMMITS}", "--format=%H", "--raw", "--no-abbrev", "--no-renames", "--", str(path)) or ""
     versions, commit = [], ""
     for line in lines.splitlines():
         if not line.startswith(":"):
@@ -96,8 +96,9 @@ def find(path: Path, md5: str) -> Version | None:
 
 
 def listings(folder: Path) -> Iterator[dict[Path, str]]:
-    """Yield the files of ``folder`` with their md5s, in each commit that changed it, newest first."""
-    for commit in _must("log", f"-{COMMITS}", "--format=%H", "--", str(folder)).split():
+    """Yield the files of ``folder`` with their md5s, in each commit that changed it, newest first; none in
+    `trouble`."""
+    for commit in (_git("log", f"-{COMMITS}", "--format=%H", "--", str(folder)) or "").split():
         lines = _must("ls-tree", "-r", "-z", commit, "--", str(folder)).split("\0")
         details = [line.split("\t", 1) for line in lines if line]
         names = {Path(path): words.split()[2] for words, path in details}

@@ -97,7 +97,7 @@ def _row(job: graph.Job, state: str, params: Params) -> Row:
         state=state,
         files=len(files),
         bytes=sum(path.stat().st_size for path in files),
-        seconds=_seconds(job),
+        seconds=_seconds(job, params.scale),
     )
 
 
@@ -129,10 +129,11 @@ def _can_come_back(difference: Difference) -> bool:
     return difference.outs.keys() <= difference.returnable
 
 
-def _seconds(job: graph.Job) -> float | None:
+def _seconds(job: graph.Job, scale: str) -> float | None:
+    """Return how long the job took when it was last done at ``scale``."""
     try:
         noted = json.loads((graph.LOGS / "steps" / f"{job.name}.json").read_text(encoding="utf-8"))
-        return float(noted["seconds"]) if noted["status"] == "done" else None
+        return float(noted["seconds"]) if (noted["status"], noted["scale"]) == ("done", scale) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -105,7 +105,7 @@ class Results:
 
     def sets(self, study: str) -> list[reading.Reference]:
         """Return the claims of a study's reference sets, as DVC's cache or remote holds them."""
-        frames = {path.stem: _claims_of_set(path.stem) for path in sorted(REFERENCE.glob("*.dvc"))}
+        frames = {path.stem: _claims_of_set(path.stem) for path in reading.ordered(REFERENCE.glob("*.dvc"), study)}
         return [
             reading.Reference(name, frame["scale"][0], {}, [], _by_gate(frame))
             for name, frame in frames.items()

@@ -23,6 +23,7 @@ from pipeline.audit.hashing import DVC
 from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import LOCK, Artifact
 from pipeline.engine import build, graph, machine
+from pipeline.engine import snakemake as engines
 from pipeline.engine.build import Reference, duration
 from pipeline.errors import SandglassError
 from pipeline.store.paths import REFERENCE
@@ -101,7 +102,7 @@ def _refuse_training(chain: Chain, workspace: Path | None) -> None:
         and not (workspace and all((workspace / path).is_file() for path in graph.outputs(job, chain.params)))
     ]
     if lacking:
-        work = duration(Reference.load(chain.params.scale).work(lacking))
+        work = duration(Reference.known(chain.params).work(lacking))
         names = ", ".join(job.stage for job in lacking[:3]) + (" and others" if len(lacking) > 3 else "")
         raise SandglassError(
             f"--keep-runs: the checkpoints of {names} are not here as dvc.lock records them; "
@@ -118,6 +119,8 @@ def _prepare(folder: Path, mark: str) -> None:
     """Lay out what builds in a folder that may be a former workspace, and note whether results are taken into it."""
     if folder in (Path.cwd(), *Path.cwd().parents):
         raise SandglassError(f"--workspace {folder} holds this work tree; name another folder")
+    if folder.exists() and not folder.is_dir():
+        raise SandglassError(f"--workspace {folder} is no folder; name another one")
     before = (folder / MARK).read_text(encoding="utf-8") if (folder / MARK).is_file() else None
     if before is None and folder.exists() and any(folder.iterdir()):
         raise SandglassError(f"--workspace {folder} is neither empty nor a workspace of an earlier rebuild")
@@ -131,7 +134,12 @@ def _prepare(folder: Path, mark: str) -> None:
 
 
 def lay_out(folder: Path) -> None:
-    """Copy what builds to ``folder``; a second time, bring it up to date and leave what was built."""
+    """Copy what builds to ``folder``; a second time, bring it up to date and leave what was built.
+
+    Raises SandglassError if an engine is at work there.
+    """
+    if engine := engines.at_work(folder):
+        raise SandglassError(f"{engine} is at work in {folder}; wait until it ends, or stop it")
     for name in FOLDERS:
         shutil.rmtree(folder / name, ignore_errors=True)
         if name.is_dir():

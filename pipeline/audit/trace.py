@@ -103,7 +103,7 @@ def document(names: list[str], chain: Chain, checks: list[Check], verdict: str |
     inputs = {path for job in chain.jobs for path in graph.code(job, chain.params)}
     watched = [*map(Path, chain.params.raw), provenance.LOCK, *sorted(inputs)]
     commit = git.commit()
-    times = Reference.load(chain.params.scale)
+    times = Reference.known(chain.params)
     return {
         "names": names,
         "shared": {name: both for name in names if (both := provenance.shared_name(name, chain.params))},

@@ -256,14 +256,14 @@ def alone() -> Iterator[Repository]:
         run.lock.close()
 
 
-def at_work() -> str | None:
-    """Return the Snakemake that runs in this folder, in words, or None.
+def at_work(folder: Path = Path()) -> str | None:
+    """Return the Snakemake that runs in ``folder``, in words, or None.
 
     Its lock is not taken for this, since a start might want it.
     """
     from pipeline.engine.repository import alive
 
-    file = graph.STATE / "lock"
+    file = folder / graph.STATE / "lock"
     try:
         pid, named = int(file.read_text()), file.stat().st_mtime
     except (OSError, ValueError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -84,12 +84,17 @@ class Reference:
         return matches
 
 
+def ordered(sets: Iterable[Path], study: str) -> list[Path]:
+    """Return the files or folders of sets with that of the study's own name first, then by name."""
+    return sorted(sets, key=lambda path: (path.stem != study, path.stem))
+
+
 def load(study: str) -> list[Reference]:
     """Return the sets of ``study``, the one with its own name first.
 
     Raises SandglassError if one is damaged.
     """
-    folders = sorted(REFERENCE.glob("*/"), key=lambda folder: (folder.name != study, folder.name))
+    folders = ordered(REFERENCE.glob("*/"), study)
     return [_load(folder) for folder in folders if owner(folder) == study and _files(folder)]
 
 

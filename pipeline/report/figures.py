@@ -152,7 +152,12 @@ def _path(study: Study, name: str, suffix: str, reference: Reference | None = No
 
 
 def _chart(study: Study, name: str, reference: Reference | None) -> dict[str, Any]:
-    chart: dict[str, Any] = json.loads(_path(study, name, "vl.json", reference).read_text(encoding="utf-8"))
+    path = _path(study, name, "vl.json", reference)
+    try:
+        chart: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        again = "dvc fetch && dvc checkout data/reference" if reference else f"snakemake --force {path}"
+        raise SandglassError(f"figure {path} is damaged; get it back with: {again}") from None
     return chart
 
 

@@ -204,7 +204,8 @@ def test_an_edited_page_is_named(built: Workspace, template: Path) -> None:
     page.write_text(page.read_text() + "and more")
     (finding,) = audit(built, 1)["findings"]
     assert finding["what"] == "data/report/index.html" and finding["part"] == "made again"
-    assert finding["mend"] == "snakemake --force report"
+    assert finding["mend"] == "snakemake --force data/report/index.html"
+    assert built.planned(*finding["mend"].split()[1:]) == {"report"}
     assert built.run("python", "-m", "pipeline", "report", "--from-store").status == 0
     audit(built, 0)  # pages from the store say that they are
     page = built.path / "data/report/study/toy.html"

@@ -352,8 +352,9 @@ def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
     assert status == 3
     assert compared[MEANS]["state"] == compared[SVG]["state"] == "not compared"
 
-    status, _ = trace(built, "toy:1", "--rebuild", "--workspace", str(built.path))
-    assert status == 2
+    for folder in (built.path, built.path / "params.yaml"):
+        status, _ = trace(built, "toy:1", "--rebuild", "--workspace", str(folder))
+        assert status == 2
 
 
 @pytest.mark.slow

@@ -267,6 +267,18 @@ def claims(*rows: dict[str, Any]) -> pl.DataFrame:
         ({}, MOVED | {"n": 4}, INSIDE, "3 M1 n 5 → 4"),
         ({}, {"n": 4}, DIFFERENT, "3 M1: n differs"),
         ({"excluded": 1}, {"n": 6, "excluded": 0}, INSIDE, "3 M1 n 5 → 6, 3 M1 excluded 1 → 0"),
+        (
+            {"excluded": 1, "excluded_reason": "it did not learn"},
+            {"n": 6, "excluded": 0, "excluded_reason": ""},
+            INSIDE,
+            "",
+        ),
+        (
+            {"excluded": 1, "excluded_reason": "it did not learn"},
+            {"excluded": 2, "excluded_reason": "it is too far"},
+            DIFFERENT,
+            "excluded_reason",
+        ),
         ({"replicas_needed": 9}, MOVED | {"replicas_needed": 90}, INSIDE, ""),
         ({"replicas_needed": 9}, {"replicas_needed": 90}, DIFFERENT, "replicas_needed"),
         ({}, {"value": 0.81, "reason": "value 0.81 > 0.5; lower end 0.6 > 0.5"}, WITHIN, ""),

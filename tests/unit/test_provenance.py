@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from dvc_data.hashfile.hash_info import HashInfo
 from dvc_data.hashfile.meta import Meta
@@ -17,11 +19,12 @@ from dvc_data.hashfile.tree import Tree
 from workspace import REPOSITORY
 
 from pipeline import params
-from pipeline.audit import git, hashing, provenance
+from pipeline.audit import elsewhere, git, hashing, listing, provenance
+from pipeline.audit.rebuild import lay_out
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.params import Params
-from pipeline.store.paths import FIGURE_SUFFIXES
+from pipeline.store.paths import FIGURE_SUFFIXES, claims_path
 
 LOCK = """
 schema: '2.0'
@@ -339,6 +342,51 @@ def test_old_versions_of_code_are_found_in_git(tmp_path: Path, monkeypatch: pyte
         assert version is not None and version.content == text.encode() * 2
     assert git.find(folder / "a.py", hashlib.md5(b"three").hexdigest()) is None
     assert list(git.listings(folder)) == listings[::-1]
+
+
+def test_git_that_does_not_answer_holds_no_old_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks only wants to add where an old version lies."""
+    monkeypatch.chdir(tmp_path)
+    for command in (None, ["git", "init", "-q"]):  # no repository; one without a commit
+        if command:
+            subprocess.run(command, check=True)
+        git.find.cache_clear()
+        assert git.trouble()
+        assert git.find(Path("a.py"), hashlib.md5(b"").hexdigest()) is None
+        assert list(git.listings(Path("code"))) == []
+
+
+def test_no_folder_is_laid_out_anew_while_an_engine_is_at_work_there(tmp_path: Path) -> None:
+    code = tmp_path / "pipeline/module.py"
+    code.parent.mkdir()
+    code.touch()
+    lock = tmp_path / graph.STATE / "lock"
+    lock.parent.mkdir()
+    lock.write_text(str(os.getpid()))
+    with pytest.raises(SandglassError, match=r"snakemake \(process \d+\) is at work in"):
+        lay_out(tmp_path)
+    assert code.is_file()
+
+
+def test_a_damaged_claims_table_is_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elsewhere, "committed_claims", lambda *_: pl.DataFrame())
+    monkeypatch.chdir(tmp_path)
+    lock = provenance.Lock("", "dvc.lock")
+    assert elsewhere._tables("toy", lock) is None
+    path = claims_path("toy", "parquet")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"PAR1 and no more")
+    assert elsewhere._tables("toy", lock) is None
+
+
+def test_the_time_of_another_scale_is_not_that_of_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    job = graph.Job("train", "toy-a", "toy")
+    noted = graph.LOGS / "steps" / f"{job.name}.json"
+    noted.parent.mkdir(parents=True)
+    noted.write_text(json.dumps({"status": "done", "scale": "smoke", "seconds": 0.4}))
+    assert listing._seconds(job, "smoke") == 0.4
+    assert listing._seconds(job, "quick") is None
 
 
 def _edits(*steps: tuple[str | None, str | None], path: str = "a.py") -> list[dict[str, Any]]:

@@ -455,6 +455,12 @@ def test_a_figure_is_an_image_and_a_script_with_the_same_chart(tmp_path: Path, m
     # Each label stands once: as columns, whose names and values in order say the rows.
     assert columns == {key: {name: [[row[name] for row in rows]] for name in ("label", "x")}}
 
+    damaged = Path("data/figures/study/study-one/fig.vl.json")
+    damaged.write_text(damaged.read_text()[:9])
+    with pytest.raises(SandglassError, match=f"figure {damaged} is damaged"):
+        figures.load(study, "fig", None)
+    damaged.write_text(json.dumps(saved))
+
     # Of the sets at a larger scale that have the figure, that at the largest is shown.
     sets = [reference(name, scale) for name, scale in (("a", "smoke"), ("b", "paper"), ("c", "long"), ("d", "paper"))]
     study = dataclasses.replace(study, references=sets[:1])
