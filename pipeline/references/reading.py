@@ -24,7 +24,7 @@ from pipeline.references.record import RECORD, kept_path, read_record
 from pipeline.references.upgrade import upgraded
 from pipeline.store import tables
 from pipeline.store.paths import REFERENCE
-from schemas.claims import NOT_RUN, Claims
+from schemas.claims import NOT_RUN, SCALES, Claims
 from schemas.theory import Theory
 
 __all__ = ["RECORD", "Reference", "Row", "beside", "load", "owner", "read_table", "stranger", "table_files"]
@@ -119,7 +119,8 @@ def beside(references: list[Reference], gate: Row) -> list[tuple[Reference, Row]
     """Return what the sets say of a gate of this build: those that test it, or, if none does, the first that knows it.
 
     Each row says as ``same`` whether it answers the question of the gate (`asks_the_same`); only then it counts. What
-    measured the same, and was held against another bar, is judged by that of this build.
+    measured the same, and was held against another bar, or was to be judged from another scale on, is judged as this
+    build does.
     """
     known = [(reference, found) for reference in references if (found := _counterpart(reference, gate)) is not None]
     return [pair for pair in known if pair[1]["verdict"] != NOT_RUN] or known[:1]
@@ -134,10 +135,15 @@ def _counterpart(reference: Reference, gate: Row) -> Row | None:
     first = [named] if named else []
     rows = first + sorted(reference.claims.values(), key=lambda row: row["claim"] != gate["claim"])
     if found := next((row for row in rows if asks_the_same(gate, row)), None):
-        return found | {"same": True}
+        then, now = (_large_enough(row, reference.scale) for row in (found, gate))
+        return (found if then == now else _judged_anew(gate, found, reference.scale)) | {"same": True}
     if found := next((row for row in rows if _measures_the_same(gate, row)), None):
         return (_judged_anew(gate, found, reference.scale) if gate["bound"] else found) | {"same": True}
     return named and named | {"same": False}
+
+
+def _large_enough(row: Row, scale: str) -> bool:
+    return SCALES.index(scale) >= SCALES.index(row["scale_needed"])
 
 
 def asks_the_same(gate: Row, frozen: Row) -> bool:
@@ -170,7 +176,7 @@ def _measure(row: Row) -> str:
 
 
 def _judged_anew(gate: Row, frozen: Row, scale: str) -> Row:
-    """Return a frozen row as the bar of ``gate`` judges it."""
+    """Return a frozen row as ``gate`` judges it: by its bar, and from the scale on that it asks for."""
     measured = Measured(
         frozen["value"], *ends(frozen), frozen["n"], interval=frozen["interval"], fewest=frozen["fewest"]
     )
@@ -185,7 +191,8 @@ def _judged_anew(gate: Row, frozen: Row, scale: str) -> Row:
         scale_needed=gate["scale_needed"],
     )
     verdict, reason = asked.verdict(scale)
-    told = frozen["reason"] if verdict == NOT_RUN else f"{reason} (by the bar of this build)"
+    by = "the scale that this build asks for" if gate["bound"] == frozen["bound"] else "the bar of this build"
+    told = frozen["reason"] if asked.measured is None else f"{reason} (by {by})"
     judged = {"verdict": verdict, "reason": told, "replicas_needed": asked.replicas(scale)}
     return frozen | judged | {key: gate[key] for key in ("bound", "predicate", "scale_needed")}
 

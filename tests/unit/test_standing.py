@@ -180,6 +180,24 @@ def test_what_measured_the_same_is_judged_by_the_bar_of_this_build(bound: str, v
     assert found["reason"].endswith("(by the bar of this build)") and frozen["bound"] == "value > 0"
 
 
+@pytest.mark.parametrize(
+    ("then", "now", "scale", "verdict"),
+    [
+        ("paper", "quick", "long", HOLDS),  # it was measured, and left aside
+        ("quick", "paper", "long", NOT_RUN),
+        ("quick", "paper", "paper", HOLDS),
+        ("paper", "long", "quick", NOT_RUN),
+    ],
+)
+def test_from_which_scale_on_a_set_judges_this_build_says(then: str, now: str, scale: str, verdict: str) -> None:
+    verdict_then = NOT_RUN if SCALES.index(scale) < SCALES.index(then) else HOLDS
+    frozen = gate("1", "a", "lost") | {"scale_needed": then, "verdict": verdict_then}
+    reference = Reference("set", scale, {}, [], {("1", "a"): frozen})
+    ((_, found),) = beside([reference], gate("1", "a", "lost") | {"scale_needed": now})
+    assert (found["verdict"], found["same"]) == (verdict, True)
+    assert found["reason"].endswith("(by the scale that this build asks for)") == (verdict != verdict_then)
+
+
 def test_how_many_would_decide_is_said_of_the_bar_of_this_build() -> None:
     frozen = gate("1", "a", "lost", "value > 0.3") | {"verdict": UNDECIDED, "replicas_needed": 14}
     reference = Reference("set", "paper", {}, [], {("1", "a"): frozen})
