@@ -30,6 +30,7 @@ import polars as pl
 import polars.selectors as cs
 
 from pipeline import params as parameters
+from pipeline.engine import graph
 from pipeline.errors import SandglassError, meant
 from pipeline.params import Params
 from pipeline.references import reading
@@ -191,7 +192,8 @@ def load_run(run: str, replica: int = 0, *, root: Path | str | None = None, devi
 
 
 def _make(path: Path) -> str:
-    return f"make it there with: snakemake {path}"
+    fetch = "fetch it with: dvc pull --allow-missing, or " if graph.is_published(path) else ""
+    return f"{fetch}make it there with: snakemake {path}"
 
 
 def _work_tree(root: Path | str | None) -> Path:

@@ -151,9 +151,8 @@ def test_a_reference_set_is_read_in_place_of_what_was_built(dyck: Workspace) -> 
     (dyck.path / "data/reference/dyck-more/record.json").write_text('{"study": "depth", "jobs": {}}')
     with pytest.raises(SandglassError, match="dyck-more holds results of depth, not of dyck"):
         pipeline.load_table("dyck", "variation", root=dyck.path, reference="dyck-more")
-    with pytest.raises(
-        SandglassError, match=r"is missing in .*make it there with: snakemake data/tables/dyck/dyck-.*/var"
-    ):
+    ways = "fetch it with: dvc pull --allow-missing, or make it there with: snakemake data/tables/dyck/dyck-.*/var"
+    with pytest.raises(SandglassError, match=f"is missing in .*: {ways}"):
         pipeline.load_table("dyck", "variation", root=dyck.path)
 
 
