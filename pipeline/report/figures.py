@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+import polars.selectors as cs
+
 from pipeline.errors import SandglassError
 from pipeline.kit import charts, drawings
 from pipeline.references.reading import Reference
@@ -65,12 +68,34 @@ def load(study: Study, name: str, source: sources.Source | None, reference: Refe
 def larger(study: Study, name: str, scale: str) -> Reference | None:
     """Return the reference set that has a figure at the largest scale above ``scale``.
 
-    None if there is none, or its figure is the one of this build: some show what no scale changes.
+    Of several the first, which is that of the study's own name if there is one, or else one that shows all that this
+    shows, of more models. None if there is none, or its figure is the one of this build: some show what no scale
+    changes.
     """
     above = SCALES[SCALES.index(scale) + 1 :]
     sets = [each for each in study.references if each.scale in above and each.has(_path(study, name, "svg"))]
-    found = max(sets, key=lambda each: above.index(each.scale), default=None)
+    largest = max((above.index(each.scale) for each in sets), default=None)
+    data = [
+        (each, pl.read_parquet(_path(study, name, "parquet", each)))
+        for each in sets
+        if above.index(each.scale) == largest
+    ]
+    first = data[0][1] if data else pl.DataFrame()
+    whole = [(each, frame) for each, frame in data if _words(first) <= _words(frame)]
+    found = max(whole, key=lambda pair: _models(pair[1]), default=(None, None))[0]
     return None if found and _is_own(study, name, found) else found
+
+
+def _words(data: pl.DataFrame) -> set[str]:
+    """Return all words in the data of a figure: what it tells apart."""
+    return {word for column in data.select(cs.string()) for word in column.unique().drop_nulls()}
+
+
+def _models(data: pl.DataFrame) -> int:
+    """Return how many models a figure shows, as far as its data say: they are numbered, or counted in ``n``."""
+    if numbered := [name for name in ("replica", "model") if name in data.columns]:
+        return data[numbered[0]].n_unique()
+    return int(data.select(pl.col("n").max()).item() or 0) if "n" in data.columns else 0
 
 
 def _is_own(study: Study, name: str, reference: Reference) -> bool:

@@ -470,6 +470,14 @@ def test_a_figure_is_an_image_and_a_script_with_the_same_chart(tmp_path: Path, m
     sets[1].files[2].write_text(files["figures/study/fig.svg"].decode() + "<!-- another -->")
     kept = figures.larger(study, "fig", "quick")
     assert kept is sets[1]
+    # Of two of the same scale that of more models, if it shows all that the other does.
+    study = dataclasses.replace(study, references=[sets[1], sets[3]])
+    assert figures.larger(study, "fig", "quick") is sets[1]
+    more = data.with_columns(model=pl.lit(0))
+    pl.concat([more, more.with_columns(model=pl.lit(1))]).write_parquet(sets[3].files[1])
+    assert figures.larger(study, "fig", "quick") is sets[3]
+    more.with_columns(label=pl.lit("b"), model=pl.int_range(2)).write_parquet(sets[3].files[1])
+    assert figures.larger(study, "fig", "quick") is sets[1]
     shown = figures.load(study, "fig", None, kept)
     assert shown.reference is kept and shown.data == kept.files[1]
     assert figures.files(study, "fig", kept).keys() == {
