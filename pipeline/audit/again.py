@@ -183,8 +183,7 @@ def _from_tables(job: graph.Job, folder: Path) -> _Made:
     try:
         _run(job, params, folder, from_store)
     except Exception as error:  # of a step on files that may be damaged in any way
-        text = " ".join(str(error).split()) or type(error).__name__
-        return _Made(job, 0, [Finding(AGAIN, job.stage, f"cannot be made again: {text}")])
+        return _Made(job, 0, [Finding(AGAIN, job.stage, f"cannot be made again: {_in_a_line(error)}")])
     made = graph.outputs(job, params)
     if job.step == "report":
         made = [path.relative_to(folder) for path in hashing.files_in(folder / paths.REPORT)]
@@ -222,6 +221,10 @@ def _run(job: graph.Job, params: Params, folder: Path, from_store: bool = False)
             importlib.import_module(f"pipeline.steps.{job.step}").run(context)
 
 
+def _in_a_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def _remake(job: graph.Job, path: str, from_store: bool) -> str:
     if job.step == "report":
         return "python -m pipeline report --from-store" if from_store else f"snakemake --force {graph.REPORT_PAGE}"
@@ -241,8 +244,7 @@ def _from_parameters(
             package = (getattr(error, "name", None) or "").partition(".")[0]
             if isinstance(error, ModuleNotFoundError) and package not in ("pipeline", "schemas"):
                 return _Made(job, 0, [], lacks=package)
-            text = f"cannot be computed again: {' '.join(str(error).split()) or type(error).__name__}"
-            return _Made(job, 0, [Finding(RECOMPUTED, job.stage, text)])
+            return _Made(job, 0, [Finding(RECOMPUTED, job.stage, f"cannot be computed again: {_in_a_line(error)}")])
     made = graph.outputs(job, params)
     compared = [compare(path, here, folder, ROUNDING) for path in made if graph.is_published(path)]
     odd, moved = dict[str, str](), []

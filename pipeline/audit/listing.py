@@ -251,7 +251,9 @@ def _print_summary(console: Console, rows: list[Row], cost: dict[str, Any]) -> N
         if states[state]:
             console.print(f"{state}: {meaning}", soft_wrap=True)
     if cost["jobs"]:
-        ran = f", {_time(cost['seconds'])} of work when they last ran" if cost["unknown"] < cost["jobs"] else ""
-        unknown = f", and {cost['unknown']} that never ran here" if cost["unknown"] else ""
-        unknown = unknown if ran else ", none of which ever ran here"
-        console.print(f"to bring up to date: {cost['jobs']} jobs{ran}{unknown}", soft_wrap=True)
+        work = f"{_time(cost['seconds'])} of work when they last ran"
+        if cost["unknown"]:
+            work += f", and {cost['unknown']} that never ran here"
+        if cost["unknown"] == cost["jobs"]:
+            work = "none of which ever ran here"
+        console.print(f"to bring up to date: {cost['jobs']} jobs, {work}", soft_wrap=True)

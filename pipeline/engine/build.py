@@ -339,7 +339,7 @@ def line(started: float, reference: Reference, before: Pace | None = None) -> st
     if not (names := _planned()):
         return ""
     # Read once: jobs go on ending.
-    steps = {name: log for name in names if (log := _step(name)).get("finished", 0) > started}
+    steps = {name: log for name in names if (log := _end(name, started))}
     done = {name for name, log in steps.items() if log["status"] == "done"}
     at_work = [name for name in names if name not in steps and _began(name) > started]
     now = time.time()
@@ -387,8 +387,13 @@ def _planned() -> list[str]:
 
 def _ended(name: str, started: float) -> str:
     """Return how a job ended since ``started``, as its step noted it; empty if it did not."""
+    return str(_end(name, started).get("status", ""))
+
+
+def _end(name: str, started: float) -> dict[str, Any]:
+    """Return what a step noted as it ended since ``started``; empty if it did not."""
     noted = _step(name)
-    return str(noted["status"]) if noted.get("finished", 0) > started else ""
+    return noted if noted.get("finished", 0) > started else {}
 
 
 def _began(name: str) -> float:

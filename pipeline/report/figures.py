@@ -74,16 +74,16 @@ def larger(study: Study, name: str, scale: str) -> Reference | None:
     """
     above = SCALES[SCALES.index(scale) + 1 :]
     sets = [each for each in study.references if each.scale in above and each.has(_path(study, name, "svg"))]
-    largest = max((above.index(each.scale) for each in sets), default=None)
-    data = [
-        (each, pl.read_parquet(_path(study, name, "parquet", each)))
-        for each in sets
-        if above.index(each.scale) == largest
-    ]
-    first = data[0][1] if data else pl.DataFrame()
-    whole = [(each, frame) for each, frame in data if _words(first) <= _words(frame)]
-    found = max(whole, key=lambda pair: _models(pair[1]), default=(None, None))[0]
+    largest = max((each.scale for each in sets), key=above.index, default=None)
+    sets = [each for each in sets if each.scale == largest]
+    found = _fullest(study, name, sets) if len(sets) > 1 else next(iter(sets), None)
     return None if found and _is_own(study, name, found) else found
+
+
+def _fullest(study: Study, name: str, sets: list[Reference]) -> Reference:
+    data = [pl.read_parquet(_path(study, name, "parquet", each)) for each in sets]
+    whole = [i for i, frame in enumerate(data) if _words(data[0]) <= _words(frame)]
+    return sets[max(whole, key=lambda i: _models(data[i]))]
 
 
 def _words(data: pl.DataFrame) -> set[str]:
