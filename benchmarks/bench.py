@@ -33,6 +33,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import scale  # noqa: E402
+import translation  # noqa: E402
 
 from pipeline import params  # noqa: E402
 from pipeline.kit.streams import stream  # noqa: E402
@@ -680,6 +681,16 @@ def block_dynamics() -> list[Row]:
     return [*rows, Row(what, f"{fast:.0f}", f"{slow:.0f}", fast / slow, None)]
 
 
+def translations() -> list[Row]:
+    """Compare one translation at a time, in parallel passes and word by word."""
+    rows = []
+    for name, took in translation.measure().items():
+        ours, plain = took[translation.PARALLEL], took[translation.BY_WORD]
+        what = f"one translation, {translation.PASSES} parallel passes against word by word, {name}, ms"
+        rows.append(Row(what, f"{ours:.2f}", f"{plain:.2f}", plain / ours, None))
+    return rows
+
+
 def end_to_end(folder: Path) -> list[Row]:
     """Measure seconds and memory from an empty work tree to the report, at scale quick, with all cores."""
     tree = folder / "tree"
@@ -733,7 +744,7 @@ def main(
         rows = sampling() + training(Path(folder)) + fresh(Path(folder))
         rows += fresh(Path(folder), "paper", SMALL_BATCHES) + evaluation()
         rows += prune_parent(n=24, layers=2)
-        rows += sampled() + population() + decoding() + block_dynamics()
+        rows += sampled() + population() + decoding() + block_dynamics() + translations()
         if quick:
             rows += end_to_end(Path(folder))
     text = render(rows) + "\n" + ENGINES + "\n\n" + scale.table(scale.measure()) + "\n"
