@@ -10,7 +10,7 @@ from schemas.results import Result
 
 WORD, PARALLEL = KINDS = ["ar", "padir"]
 NO_TEACHER, ORACLE, MODELS = DISTILLED = ["none", "oracle", "ar"]
-RAW, CLEANED = POSTS = ["raw", "remask_dedup"]
+RAW, TAKEN_OUT, REMASKED, REMASKED_LATE, CLEANED = POSTS = ["raw", "dedup", "remask", "remask_late", "remask_dedup"]
 STUTTER, WITHIN, OTHER = PAIRS = ["stutter", "fert_pair", "other"]
 HYP_RULE = "sum_len"
 METRICS = [
@@ -21,7 +21,11 @@ RUN = "member of the runs of params/parallel/runs.yaml"
 REPLICA = "number of the model in its run, from 0"
 PASSES = "passes of the decoder at most; 0: word by word"
 BEAM = "lengths that are tried"
-POST = "raw, or stutter remasked between passes and repeated tokens taken out at the end"
+POST = (
+    "raw; dedup: repeated tokens taken out at the end; remask: stutter takes the token of the state before, after each "
+    "pass but the last; remask_late: from the second pass on, so that no random token of the start comes back; "
+    "remask_dedup: remask, then dedup"
+)
 
 
 class Run(Result):

@@ -9,7 +9,7 @@ from workspace import Workspace
 def test_the_study_is_built(smoke: Workspace) -> None:
     data = smoke.path / "data"
     claims = pl.read_parquet(data / "claims/parallel/claims.parquet")
-    assert {str(claim) for claim in range(1, 41)} == set(claims["claim"])
+    assert {str(claim) for claim in range(1, 42)} == set(claims["claim"])
     theory = [pl.read_parquet(file) for file in sorted((data / "theory/parallel").glob("*.parquet"))]
     assert len(theory) == 3 and pl.concat(theory)["passed"].all()
     fits = pl.read_parquet(data / "tables/parallel/parallel-masking/par_mple_fit.parquet")

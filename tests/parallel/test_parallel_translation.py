@@ -151,6 +151,30 @@ def test_beam_of_one_is_the_likeliest_length() -> None:
     assert ((chosen != PAD).sum(1) == best).all()
 
 
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_remasking_begins_with_a_pass_and_is_no_rest(first: int) -> None:
+    """Stutter takes the token of the state that the pass read, from a pass on, but not after the last one; a sentence
+    rests when a pass says what it read, not when remasking undoes what it said."""
+    of = spec(False)
+    params = weights(of)
+    memory, _ = translator.encode(of, params, SOURCE[None])
+    start = decoding.framed(torch.from_numpy(stream(4, "start").integers(5, 69, (7, 14))), torch.full((7,), 14))
+    found = decoding.refine(of, params, memory, start, 5, remask=first)
+    state, undone = start, 0
+    for t in range(5):
+        (scores, at), _ = translator.decode(of, params, state[None], memory)
+        said = likeliest(scores, at, state[None])[0]
+        new = decoding._remasked(said, state) if first <= t + 1 < 5 else said
+        going = found.passes(5) > t
+        assert (found.changed[t] == (said != state).any(1))[going].all()
+        assert (new == found.states[t])[going].all()
+        undone += int((going & (new == state).all(1) & (said != state).any(1)).sum())
+        state = found.states[t]
+    plain = decoding.refine(of, params, memory, start, 5)
+    assert torch.equal(found.states[: first - 1], plain.states[: first - 1])
+    assert undone or first > 1
+
+
 def test_remasking_and_taking_out() -> None:
     said, before = torch.tensor([[7, 7, 8, 8, 8, EOS]]), torch.tensor([[1 + 8, 10, 11, 12, 13, EOS]])
     assert decoding._remasked(said, before).tolist() == [[7, 10, 8, 12, 13, EOS]]

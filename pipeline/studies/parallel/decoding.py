@@ -54,11 +54,13 @@ def framed(start_BxP: Tensor, lengths_B: Tensor) -> Int[Tensor, "B P"]:
 
 
 def refine(
-    spec: Spec, params: Params, memory: Memory, start: Int[Tensor, "B P"], passes: int, *, remask: bool = False
+    spec: Spec, params: Params, memory: Memory, start: Int[Tensor, "B P"], passes: int, *, remask: int = 0
 ) -> Refined:
     """Return ``passes`` refinements of ``start``, which `framed` gave its lengths.
 
-    With ``remask`` a token equal to the one before it takes its value in the previous state, between passes.
+    From pass ``remask`` on (0: never) a token equal to the one before it takes its value in the state that the pass
+    read, unless the pass is the last. What a pass changed is told by what it said, before anything is remasked: a
+    sentence whose stutter is undone in every pass has not come to rest.
     """
     state, active = start, torch.arange(len(start))
     states, logs, changes = [], [], []
@@ -75,10 +77,10 @@ def refine(
             own = logits.log_softmax(-1)[0].gather(1, said.flatten()[at[0]][:, None])[:, 0]
             sums = torch.zeros(len(read)).index_add_(0, at[0] // longest, own)
             log_p = log_p.index_copy(0, active, sums)
-            if remask and done < passes - 1:
+            going = (said != read).any(1)
+            if 0 < remask <= done + 1 < passes:
                 said = _remasked(said, read)
             new[active, :longest] = said
-            going = (said != read).any(1)
             changed[active] = going
             if not going.all():
                 active, kv, hidden = active[going], [_chosen(each, going, spec.heads) for each in kv], hidden[going]
@@ -117,14 +119,7 @@ def lengths(memory: Memory, beams: int) -> tuple[Int[Tensor, "B L"], Float[Tenso
 
 
 def with_beam(
-    spec: Spec,
-    params: Params,
-    memory: Memory,
-    start: Int[Tensor, "B P"],
-    passes: int,
-    beams: int,
-    *,
-    remask: bool = False,
+    spec: Spec, params: Params, memory: Memory, start: Int[Tensor, "B P"], passes: int, beams: int
 ) -> Translated:
     """Return the best of ``beams`` lengths: by the sum of the log probabilities of tokens in the last pass, and of the
     length. ``start`` is what stands where a token is to come, before lengths are known."""
@@ -133,7 +128,7 @@ def with_beam(
     each = torch.arange(B).repeat_interleave(beams)
     many = Memory([_chosen(kv, each, spec.heads) for kv in memory.kv], memory.hidden[each], None)
     framed_start = framed(start.repeat_interleave(beams, 0), sizes.flatten())
-    found = refine(spec, params, many, framed_start, passes, remask=remask)
+    found = refine(spec, params, many, framed_start, passes)
     best = (found.log_p[-1].view(B, beams) + logs).argmax(1) + torch.arange(B) * beams
     return Translated(found.states[-1][best], found.passes(passes)[best])
 

@@ -25,6 +25,7 @@ from pipeline.studies.parallel.names import (
     TRANSLATION,
 )
 from schemas.comparisons import SEEDS
+from schemas.parallel.translation import CLEANED, REMASKED, REMASKED_LATE, TAKEN_OUT
 
 Of = partial(comparisons.Comparison, experiment=TRANSLATION, learned=False)
 Seen = partial(comparisons.Comparison, experiment=ATTENTION, learned=False)
@@ -91,29 +92,31 @@ CALMED = Of(
     arms=(Arm("T = 4", PADIR[DIAL]), Arm("T = 1", PADIR[DIAL])),
     in_common=SEEDS,
 )
-# What the text does against stutter: remasking between passes, and taking out repeated tokens at the end
+# What the text does against stutter, remasking between passes and taking out repeated tokens at the end: each alone,
+# remasking also without the first pass, which read noise; and both, also where targets are distilled.
+WAYS = {
+    TAKEN_OUT: "without repeated tokens",
+    REMASKED: "remasked",
+    REMASKED_LATE: "remasked from the second pass on",
+    CLEANED: "remasked, without repeated tokens",
+}
+TARGETS = {PADIR[DIAL]: f"alpha = {DIAL:g}", TAUGHT: "translations of a model as targets"}
 WITHOUT_STUTTER = {
-    measure: Of(
-        f"cleaned-{key}",
-        f"{measure}, T = 4, alpha = {DIAL:g}",
+    (run, post, measure): Of(
+        f"{post.replace('_', '-')}-{'taught-' if run == TAUGHT else ''}{key}",
+        f"{measure}, T = 4, {targets}",
         MEAN_DIFFERENCE,
-        arms=(Arm("remasked, without repeated tokens", PADIR[DIAL]), Arm("as decoded", PADIR[DIAL])),
+        arms=(Arm(way, run), Arm("as decoded", run)),
         in_common=SEEDS,
     )
+    for run, targets in TARGETS.items()
+    for post, way in WAYS.items()
     for measure, key in ((VALID, "valid"), (LENGTH, "length"), (BLEU, "bleu"))
+    # Whatever is valid repeats no token: taking them out makes nothing invalid. Remasking leaves lengths as they are.
+    if (post, measure) != (TAKEN_OUT, VALID) and (measure != LENGTH or post in (TAKEN_OUT, CLEANED))
+    if run != TAUGHT or post == CLEANED
 }
-STUTTERS = {
-    (a, T): Of(
-        f"stutter-gap-{_at(a)}-T{T}",
-        f"{STUTTER}, T = {T}, alpha = {a:g}",
-        MEAN_DIFFERENCE,
-        arms=(Arm("PaDIR", PADIR[a]), Arm("word by word", AR[a])),
-        in_common=SEEDS,
-    )
-    for a in ALPHAS
-    if a >= LEAST_DIAL
-    for T in PASSES
-}
+# Twice what the twin does, which hardly stutters: more than that says no less.
 TWICE = {
     (a, T): Of(
         f"stutter-twice-{_at(a)}-T{T}",
@@ -198,8 +201,20 @@ D = {
     for a in DIALS
 }
 LATER = {
-    a: Seen(f"d-{CROSS}-{_at(a)}-four", f"{EFFECTS[CROSS]}, T = 4, alpha = {a:g}", MEAN, arms=(Arm("", PADIR[a]),))
+    (metric, a): Seen(f"d-{metric}-{_at(a)}-four", f"{words}, T = 4, alpha = {a:g}", MEAN, arms=(Arm("", PADIR[a]),))
+    for metric, words in EFFECTS.items()
     for a in DIALS
+}
+TELLS = {
+    (a, T): Seen(
+        f"tells-{_at(a)}-T{T}",
+        f"size of Cohen's d, stutter against other neighbours, T = {T}, alpha = {a:g}",
+        MEAN_DIFFERENCE,
+        arms=(Arm("distance of cross-attention", PADIR[a]), Arm("self-attention", PADIR[a])),
+        in_common=SEEDS,
+    )
+    for a in DIALS
+    for T in PASSES
 }
 OVERLAP = {
     a: Seen(
@@ -237,12 +252,11 @@ ALL = (
         *REFINED.values(),
         CALMED,
         *WITHOUT_STUTTER.values(),
-        *STUTTERS.values(),
         *TWICE.values(),
         *FULL_STUTTER.values(),
         DISTILLED,
         TAUGHT_BY,
     ),
     *(*MASKED.values(), POSITIONAL, *STAGES.values(), *WORD_PASSES.values(), *FEWER_PASSES.values()),
-    *(*D.values(), *LATER.values(), *OVERLAP.values(), *WITHIN_WORD.values(), SINGLE_WORDS, EXCEPTION),
+    *(*D.values(), *LATER.values(), *TELLS.values(), *OVERLAP.values(), *WITHIN_WORD.values(), SINGLE_WORDS, EXCEPTION),
 )

@@ -119,9 +119,11 @@ def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
         run = PADIR[alpha]
         if run not in trained:
             continue
-        for metric in (SELF, CROSS):
-            add(compared.D[metric, alpha], rows(run, FIRST, STUTTER, metric, "cohen_d_vs_other"))
-        add(compared.LATER[alpha], rows(run, LAST, STUTTER, CROSS, "cohen_d_vs_other"))
+        for T, effects in ((FIRST, compared.D), (LAST, compared.LATER)):
+            cross, own = (rows(run, T, STUTTER, metric, "cohen_d_vs_other") for metric in (CROSS, SELF))
+            add(effects[CROSS, alpha], cross)
+            add(effects[SELF, alpha], own)
+            add(compared.TELLS[alpha, T], np.abs(cross), np.abs(own))
         add(compared.WITHIN_WORD[alpha], rows(run, FIRST, WITHIN, CROSS, "cohen_d_vs_other"))
         add(compared.OVERLAP[alpha], *(rows(run, FIRST, cls, TOP, "mean") for cls in (STUTTER, OTHER)))
     if SINGLE in trained:

@@ -23,7 +23,19 @@ from pipeline.studies.parallel.measures.readout import Sources
 from pipeline.studies.parallel.names import ALPHAS, AR, CORPORA, DIAL, PADIR, TAUGHT
 from pipeline.studies.parallel.translation_comparisons import BLEU, LENGTH, PASSES, STUTTER, VALID
 from schemas.parallel.datasets import TEST
-from schemas.parallel.translation import CLEANED, HYP_RULE, MODELS, NO_TEACHER, ORACLE, PARALLEL, RAW, WORD
+from schemas.parallel.translation import (
+    CLEANED,
+    HYP_RULE,
+    MODELS,
+    NO_TEACHER,
+    ORACLE,
+    PARALLEL,
+    RAW,
+    REMASKED,
+    REMASKED_LATE,
+    TAKEN_OUT,
+    WORD,
+)
 
 BEAMED = (PADIR[0.0], PADIR[DIAL])  # runs whose lengths are searched as well
 SHARES = ("valid_rate", "len_acc")
@@ -125,9 +137,14 @@ class _Run:
         for T in wanted:
             yield T, 1, RAW, found.states[T - 1], found.passes(T), found.states[T - 1]
         if REFINED in wanted:
-            cleaned = decoding.refine(spec, params, memory, framed, REFINED, remask=True)
-            last = cleaned.states[-1]
-            yield REFINED, 1, CLEANED, decoding.deduplicated(last), cleaned.passes(REFINED), last
+            last = found.states[REFINED - 1]
+            yield REFINED, 1, TAKEN_OUT, decoding.deduplicated(last), found.passes(REFINED), last
+            for post, first in ((REMASKED, 1), (REMASKED_LATE, 2)):
+                remasked = decoding.refine(spec, params, memory, framed, REFINED, remask=first)
+                last, passes = remasked.states[-1], remasked.passes(REFINED)
+                yield REFINED, 1, post, last, passes, last
+                if post == REMASKED:
+                    yield REFINED, 1, CLEANED, decoding.deduplicated(last), passes, last
             if self.run in BEAMED:
                 beam = self.context.entry.beam
                 said, passes = decoding.with_beam(spec, params, memory, start, REFINED, beam)
@@ -177,11 +194,9 @@ def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
         add(compared.FEWER_PASSES[alpha], (AR[alpha], "passes_mean", 0), (PADIR[alpha], "passes_mean", REFINED))
         for T in PASSES:
             add(compared.GAP[alpha, T], (AR[alpha], valid, 0), (PADIR[alpha], valid, T))
-            if (alpha, T) in compared.STUTTERS:
-                add(compared.STUTTERS[alpha, T], (PADIR[alpha], stutter, T), (AR[alpha], stutter, 0))
-                if {PADIR[alpha], AR[alpha]} <= trained:
-                    twice = 2 * _values(table, AR[alpha], stutter, 0)
-                    measured.add(compared.TWICE[alpha, T], _values(table, PADIR[alpha], stutter, T), twice)
+            if (alpha, T) in compared.TWICE and {PADIR[alpha], AR[alpha]} <= trained:
+                twice = 2 * _values(table, AR[alpha], stutter, 0)
+                measured.add(compared.TWICE[alpha, T], _values(table, PADIR[alpha], stutter, T), twice)
     for (low, high), comparison in compared.RISE.items():
         if {AR[low], AR[high], PADIR[low], PADIR[high]} <= trained:
             gaps = [_values(table, AR[a], valid, 0) - _values(table, PADIR[a], valid, REFINED) for a in (high, low)]
@@ -190,10 +205,10 @@ def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
             measured.not_run(comparison)
     for (few, many), comparison in compared.REFINED.items():
         add(comparison, (PADIR[DIAL], valid, many), (PADIR[DIAL], valid, few))
-    if PADIR[DIAL] in trained:
-        for measure, comparison in compared.WITHOUT_STUTTER.items():
+    for (run, post, measure), comparison in compared.WITHOUT_STUTTER.items():
+        if run in trained:
             column = "len_acc" if measure == LENGTH else columns[measure]
-            measured.add(comparison, *(_values(table, PADIR[DIAL], column, REFINED, post) for post in (CLEANED, RAW)))
+            measured.add(comparison, *(_values(table, run, column, REFINED, each) for each in (post, RAW)))
     add(compared.CALMED, (PADIR[DIAL], stutter, REFINED), (PADIR[DIAL], stutter, 1))
     for T in PASSES:
         add(compared.FULL_STUTTER[T], (PADIR[1.0], stutter, T))
