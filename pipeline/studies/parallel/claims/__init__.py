@@ -54,7 +54,8 @@ STATEMENTS = {
     "38": "A search for the constant of approximate tensorisation, a lower bound, finds the Poincaré constant.",
     "39": "Pseudolikelihood of Ising models is convex.",
     "40": "The faster block dynamics mix on the data, the better do the same masks train a small masked Transformer.",
-    "41": "What the text does against stutter, remasking and taking out repeated tokens, makes translations better.",
+    "41": "What the text does against stutter, remasking and taking out repeated tokens, makes translations shorter, "
+    "and better.",
 }
 
 
