@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 ARGMAX, SAMPLE, RELEASED = REFILLS = ("argmax", "sample", "released")
 TIGHT = 0.6  # share of rows that go on, below which the others are put aside
+ROOM = 8  # places by which the cache of keys and values grows
 
 
 @dataclass(frozen=True)
@@ -132,12 +133,15 @@ class Oracle(Protocol):
 
 
 class Cached:
-    """Models as an oracle: keys and values of all places of all rows (L, R, B, H, T, d/H)."""
+    """Models as an oracle. Keys and values of what rows have read: for each layer a tensor (2, R, B, H, T, d/H).
+
+    It grows by `ROOM` places at a time. Attention waits for memory most of the time, and reads rows that lie one behind
+    the other up to twice as fast as rows with much unused room between them.
+    """
 
     def __init__(self, spec: decoder.Spec, params: dict[str, Tensor], places: int) -> None:
         self.spec, self.params, self.places = spec, params, places
-        self.keys: list[Tensor] = []
-        self.values: list[Tensor] = []
+        self.cache: list[Tensor] = []
         like = params["head.W"]
         self._cos, self._sin = decoder.rotation(places, spec.width // spec.heads, like.dtype, like.device, spec.base)
         self._place = torch.arange(places, device=like.device)
@@ -146,14 +150,15 @@ class Cached:
         """See `Oracle`. What lies behind the end of a shorter prompt is never looked at."""
         pairs: list[tuple[Tensor, Tensor]] = []
         logits, _ = decoder.forward(self.spec, self.params, self.params["head.W"], tokens_RxBxT, keys_and_values=pairs)
-        self.keys, self.values = (
-            [self._room(part.repeat_interleave(repeats, 1)) for part in parts] for parts in zip(*pairs, strict=True)
-        )
+        self.cache = [torch.stack(pair).repeat_interleave(repeats, 2) for pair in pairs]
         return logits.repeat_interleave(repeats, 1)
 
-    def _room(self, part: Tensor) -> Tensor:
-        """Return keys or values with room for all places."""
-        return F.pad(part, (0, 0, 0, self.places - part.shape[-2]))
+    def _grow(self, used: int) -> None:
+        """Have room for so many places and, where it has to be made, for some more."""
+        missing = used - self.cache[0].shape[-2]
+        if missing > 0:
+            more = min(max(missing, ROOM), self.places - self.cache[0].shape[-2])
+            self.cache = [F.pad(part, (0, 0, 0, more)) for part in self.cache]
 
     def advance(self, tokens_RxB: Tensor, at_RxB: Tensor, layer: int | None) -> tuple[Tensor, Tensor | None]:
         """See `Oracle`."""
@@ -163,19 +168,24 @@ class Cached:
         number = torch.arange(R, device=tokens_RxB.device)[:, None] * spec.symbols + tokens_RxB
         x_RxBxD = F.embedding(number, params["embed.W"].reshape(-1, spec.width))
         states = [x_RxBxD] if layer == 0 else []
-        cos, sin = self._cos[at_RxB][:, :, None], self._sin[at_RxB][:, :, None]
-        here = at_RxB[..., None, None, None].expand(R, B, H, 1, A)
-        used = int(at_RxB.max()) + 1  # behind it no row has anything to look at
-        seen = (self._place[:used] <= at_RxB[..., None]).view(R * B, 1, 1, -1)
+        cos, sin = self._cos[at_RxB][:, :, None, None], self._sin[at_RxB][:, :, None, None]
+        here = at_RxB[..., None, None, None].expand(2, R, B, H, 1, A)
+        first, last = at_RxB.aminmax()
+        used = int(last) + 1  # behind it no row has anything to look at
+        self._grow(used)
+        mask = None
+        if int(first) < int(last):
+            behind = self._place[:used] > at_RxB[..., None]
+            mask = torch.zeros(behind.shape, dtype=x_RxBxD.dtype, device=behind.device).masked_fill_(behind, -torch.inf)
+            mask = mask.view(R * B, 1, 1, used)
         for n in range(spec.layers):
             at = f"blocks.{n}"
             qkv = torch.bmm(decoder.normalised(x_RxBxD, params[f"{at}.ln1.w"], spec.eps), params[f"{at}.attn.W_QKV"])
-            q, k, v = qkv.view(R, B, 3, H, A).unbind(2)
-            q, k = decoder.rotated(q, cos, sin), decoder.rotated(k, cos, sin)
-            self.keys[n].scatter_(3, here, k[:, :, :, None])
-            self.values[n].scatter_(3, here, v[:, :, :, None])
-            keys, values = (part[n][..., :used, :].flatten(0, 1) for part in (self.keys, self.values))
-            mixed = F.scaled_dot_product_attention(q.reshape(R * B, H, 1, A), keys, values, attn_mask=seen)
+            qkv = qkv.view(R, B, 3, H, A)
+            q, k = decoder.rotated(qkv[:, :, :2], cos, sin).unbind(2)
+            self.cache[n].scatter_(4, here, torch.stack([k, qkv[:, :, 2]])[..., None, :])
+            keys, values = self.cache[n][..., :used, :].flatten(1, 2)
+            mixed = F.scaled_dot_product_attention(q.reshape(R * B, H, 1, A), keys, values, attn_mask=mask)
             x_RxBxD = decoder.after_attention(spec, params, at, x_RxBxD, mixed.reshape(R, B, spec.width))
             if layer == n + 1 < spec.layers:
                 states.append(x_RxBxD)
@@ -187,8 +197,7 @@ class Cached:
     def keep(self, columns_RxB: Tensor) -> None:
         """See `Oracle`."""
         models = torch.arange(len(columns_RxB), device=columns_RxB.device)[:, None]
-        self.keys = [part[models, columns_RxB] for part in self.keys]
-        self.values = [part[models, columns_RxB] for part in self.values]
+        self.cache = [part[:, models, columns_RxB] for part in self.cache]
 
 
 @dataclass
