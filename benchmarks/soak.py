@@ -2,9 +2,9 @@
 
 Random use: sequences of what people do in a work tree (`random_use` in tests/engines, of which the tests carry out
 ten). Kills: rounds of `kill.py` on the toy study. Flipped bytes and broken parameter files: on the Dyck study. What was
-done is noted after each part of it in benchmarks/soak.json, so that the same command goes on where it was stopped, on
-another machine as well if that file was committed; edited code of what is tried begins anew. benchmarks/SOAK.md holds
-the last result.
+done is noted after each part of it in benchmarks/soak.json, which is kept with the code, so that the same command goes
+on where it was stopped, here or on another machine. A part of it takes many hours, and code is edited in between: what
+was done is counted by the code that it was done with. benchmarks/SOAK.md holds the result.
 """
 
 from __future__ import annotations
@@ -57,35 +57,47 @@ console = Console(stderr=True, soft_wrap=True)
 
 
 class Notes:
-    """What was done so far, by part; written after each piece of work."""
+    """What was done so far, by part and by the code that it was done with; written after each piece of work.
+
+    Random numbers go on where those of earlier code ended, so that no two versions are tried with the same.
+    """
 
     def __init__(self, file: Path, code: str) -> None:
-        """Go on with ``file``, unless it is of other ``code``."""
-        self.file = file
-        noted = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        if noted and noted.get("code") != code:
-            console.print("the code was edited since, so all begins anew")
-        self.values: dict[str, Any] = noted if noted.get("code") == code else {"code": code}
+        """Go on with ``file``, with the code of this md5."""
+        self.file, self.code = file, code[:8]
+        self.parts: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
     def part(self, name: str) -> dict[str, Any]:
-        """Return what is noted of a part: ``done``, ``seconds``, ``counts`` and ``complaints``."""
-        empty: dict[str, Any] = {"done": 0, "next": 0, "seconds": 0.0, "counts": {}, "complaints": []}
-        noted: dict[str, Any] = self.values.setdefault(name, empty)
+        """Return what is noted of a part: the ``next`` stream of random numbers, ``seconds``, ``counts``, and of each
+        code (`by_code`) what was ``done`` and what was at fault (``complaints``)."""
+        empty: dict[str, Any] = {"next": 0, "seconds": 0.0, "counts": {}, "by_code": {}}
+        noted: dict[str, Any] = self.parts.setdefault(name, empty)
+        noted["by_code"].setdefault(self.code, {"done": 0, "complaints": []})
         return noted
+
+    def done(self, name: str) -> int:
+        """Return how much of a part was done, with any code."""
+        return sum(of["done"] for of in self.part(name)["by_code"].values())
+
+    def now(self, name: str) -> dict[str, Any]:
+        """Return what was ``done`` with the code as it is, and what was at fault."""
+        of: dict[str, Any] = self.part(name)["by_code"][self.code]
+        return of
 
     def add(self, name: str, began: float, done: int, counts: Counter[str], complaints: list[str]) -> None:
         """Note one piece of work."""
-        part = self.part(name)
-        part["done"] += done
+        part, now = self.part(name), self.now(name)
+        now["done"] += done
+        now["complaints"] += complaints
         part["next"] += 1
         part["seconds"] += time.monotonic() - began
         part["counts"] = dict(Counter(part["counts"]) + counts)
-        part["complaints"] += complaints
         self.file.parent.mkdir(exist_ok=True)
         temporary = self.file.with_suffix(".tmp")
-        temporary.write_text(json.dumps(self.values, indent=1), encoding="utf-8")
+        temporary.write_text(json.dumps(self.parts, indent=1), encoding="utf-8")
         temporary.replace(self.file)
-        console.print(f"{name}: {part['done']} done, {len(part['complaints'])} faults, {part['seconds'] / 60:.0f} min")
+        faults = len(now["complaints"])
+        console.print(f"{name}: {self.done(name)} done, {faults} faults, {part['seconds'] / 60:.0f} min")
         for complaint in complaints:
             console.print(complaint, markup=False)
 
@@ -116,7 +128,7 @@ def sequences(count: int, notes: Notes, folder: Path, env: dict[str, str]) -> No
     cores = os.cpu_count() or 1
     with ProcessPoolExecutor(cores) as pool:
         began = time.monotonic()
-        while (done := notes.part("sequences")["done"]) < count:
+        while (done := notes.done("sequences")) < count:
             while len(ahead) < cores and done + len(ahead) * CHUNK < count:
                 ahead.append(pool.submit(_stream, next(numbers), start.path, folder, env))
             counts, faults = ahead.popleft().result()
@@ -163,14 +175,14 @@ def kills(count: int, notes: Notes, folder: Path, env: dict[str, str]) -> None:
 
 def flips(count: int, notes: Notes, folder: Path, env: dict[str, str]) -> None:
     """Flip ``count`` bytes in tables, checkpoints, figures and the lock file of the Dyck study at scale smoke."""
-    if notes.part("flips")["done"] >= count:
+    if notes.done("flips") >= count:
         return
     tree = lay_out(folder / "dyck", ["dyck"], env)
     tree.engine("snakemake")
     tree.git("add", "-A")
     tree.git("commit", "-qm", "results")
     os.chdir(tree.path)
-    while notes.part("flips")["done"] < count:
+    while notes.done("flips") < count:
         began = time.monotonic()
         first = 100 * (1 + notes.part("flips")["next"])  # other flips than those of the test
         missed = test_corruption.flip(params.load(), pytest.MonkeyPatch(), FLIPS, first)
@@ -189,7 +201,7 @@ def parameters(count: int, notes: Notes, folder: Path, env: dict[str, str]) -> N
     whole = {tree.path / file: (tree.path / file).read_bytes() for file in test_params_fuzz.FILES}
     (folder / "files").mkdir()
     os.chdir(REPOSITORY)
-    while notes.part("parameters")["done"] < count:
+    while notes.done("parameters") < count:
         number, began, counts, complaints = notes.part("parameters")["next"], time.monotonic(), Counter[str](), []
 
         judged = partial(judge, tree, whole, folder / "files", counts, complaints)
@@ -283,24 +295,27 @@ PARTS: dict[str, tuple[str, Callable[[int, Notes, Path, dict[str, str]], None]]]
 
 def render(notes: Notes, asked: dict[str, int]) -> str:
     """Return the result as Markdown: a row for each part, what was counted in it, and its faults."""
+    noted = {name: notes.part(name) for name in PARTS}
+    codes = {code for part in noted.values() for code, of in part["by_code"].items() if of["done"]} - {notes.code}
     lines = [
         "# Random use\n",
         "`make soak` writes this file.\n",
-        f"On {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; "
-        f"the md5 of the code that is tried begins with {notes.values['code'][:8]}.\n",
-        "| part | done | asked for | faults | hours |",
-        "|---|---:|---:|---:|---:|",
+        f"On {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, with {len(codes) + 1} "
+        f"versions of the code that is tried; the md5 of the last begins with {notes.code}.\n",
+        "| part | done | asked for | with the last version | its faults | faults of earlier ones | hours |",
+        "|---|---:|---:|---:|---:|---:|---:|",
     ]
-    noted = {name: notes.part(name) for name in PARTS}
     for name, part in noted.items():
-        cells = [f"{part['done']:,}", f"{asked[name]:,}", str(len(part["complaints"])), f"{part['seconds'] / 3600:.1f}"]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        now = notes.now(name)
+        mended = sum(len(of["complaints"]) for code, of in part["by_code"].items() if code != notes.code)
+        counts = (notes.done(name), asked[name], now["done"], len(now["complaints"]), mended)
+        lines.append(f"| {name} | {' | '.join(f'{count:,}' for count in counts)} | {part['seconds'] / 3600:.1f} |")
     for name, part in noted.items():
         lines += [f"\n## {name.capitalize()}\n", f"{PARTS[name][0][0].upper()}{PARTS[name][0][1:]}.\n"]
         counted = sorted(part["counts"].items(), key=lambda item: -item[1])
         if counted:
             lines += ["| counted | |", "|---|---:|", *(f"| {what} | {count:,} |" for what, count in counted)]
-        lines += [f"\n```\n{complaint}\n```" for complaint in part["complaints"]]
+        lines += [f"\n```\n{complaint}\n```" for complaint in notes.now(name)["complaints"]]
     return "\n".join(lines) + "\n"
 
 
@@ -328,7 +343,7 @@ def main(
     try:
         for name, count in counts.items():
             (folder / name).mkdir()
-            if notes.part(name)["done"] < count:
+            if notes.done(name) < count:
                 PARTS[name][1](count, notes, folder / name, env)
     except KeyboardInterrupt:
         console.print("stopped before the end; the same command goes on")
@@ -336,7 +351,7 @@ def main(
         server.kill()
         server.wait()
         output.write_text(render(notes, counts), encoding="utf-8")
-    at_fault = any(notes.part(name)["complaints"] for name in PARTS)
+    at_fault = any(notes.now(name)["complaints"] for name in PARTS)
     if at_fault:
         console.print(f"work trees: {folder}")
     else:
