@@ -210,6 +210,8 @@ def main(
 ) -> None:
     """Build studies by a cluster, have it fail, and count what differs. Exit status 1 if anything does."""
     workspace.TIMEOUT = 7200.0
+    # A shell has what a script starts in the background ignore Ctrl-C, and so would the builds that are to meet one.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if lack := slurm.missing():
         raise SystemExit(lack)
     folder = Path(tempfile.mkdtemp(prefix="sandglass-cluster-"))

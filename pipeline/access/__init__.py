@@ -134,6 +134,8 @@ def _load_reference(
         raise SandglassError(f"{folder} holds results of {of}, not of {study}")
     table_paths = reading.table_files(kept, files, tree)
     if not table_paths:
+        kept_sets = (tree / paths.REFERENCE).glob("*")
+        _known("reference set", kept, sorted({path.stem for path in kept_sets if path.suffix in ("", ".dvc")}))
         raise SandglassError(
             f"{files[0]} is missing in {tree.resolve()}: there is no such file in the reference set {kept}"
         )

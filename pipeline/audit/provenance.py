@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipeline.engine import graph
-from pipeline.errors import SandglassError
+from pipeline.errors import SandglassError, meant
 from pipeline.params import Params
 from pipeline.references.record import lock_parameters
 from pipeline.store import paths
@@ -209,13 +209,13 @@ def resolve(name: str, params: Params) -> list[Artifact]:
         return [_claim(claim["study"], claim["claim"], params)]
     if matches := _below(_inside(name), params):
         return matches
-    meant = known.short.get(name, [])
-    artifacts = [artifact for each in meant for artifact in known.precise[each]]
+    alike = known.short.get(name, [])
+    artifacts = [artifact for each in alike for artifact in known.precise[each]]
     if len({artifact.job.study for artifact in artifacts if artifact.job}) > 1:
-        raise SandglassError(f"{name!r} is ambiguous; say which: {', '.join(meant)}")
+        raise SandglassError(f"{name!r} is ambiguous; say which: {', '.join(alike)}")
     if artifacts:
         return artifacts
-    names = [*known.short, *known.precise]
+    names = [*params.studies, *known.short, *known.precise]
     some = [*params.studies, *(key for key in known.short if "/" not in key)]
     study = name.partition("/")[0]
     if study in params.studies:  # it says which, so that the same name in another study was not meant
@@ -331,15 +331,15 @@ def _declared(path: Path, params: Params) -> Iterator[Artifact]:
 def _claim(study: str | None, claim: str, params: Params) -> Artifact:
     """Return the table with a claim; whose, if no study is named, is asked of the claims that were built."""
     if study is not None and study not in params.studies:
-        raise SandglassError(f"no study is called {study!r}; known are {', '.join(params.studies)}")
+        raise SandglassError(f"no study is called {study!r}; {meant(study, params.studies)}")
     built = {key: claims_of(key) for key in ([study] if study else params.studies)}
     having = [key for key, claims in built.items() if claims is None or claim in claims]
     if not having:
         known = ", ".join(f"{key}:{each}" for key, claims in built.items() for each in claims or ())
         raise SandglassError(f"there is no claim {claim}; known are {known}")
     if len(having) > 1:
-        meant = ", ".join(f"{key}:{claim}" for key in having)
-        raise SandglassError(f"'claim {claim}' is ambiguous; say which: {meant}")
+        several = ", ".join(f"{key}:{claim}" for key in having)
+        raise SandglassError(f"'claim {claim}' is ambiguous; say which: {several}")
     owner = graph.job("claims", having[0], params)
     return Artifact(paths.claims_path(having[0], "parquet"), owner, claim)
 

@@ -421,7 +421,9 @@ def _checks(console: Console, trace: Json) -> None:
                 (verify.NOT_CHECKED, "not checked"),
             )
         )
-        console.print(f"verified: [bold {COLOUR[trace['verified']]}]{trace['verified']}[/] ({sentence})")
+        # A clone has no checkpoints: that they are not here says nothing against what is.
+        word = "in part" if trace["verified"] == verify.NOT_CHECKED else trace["verified"]
+        console.print(f"verified: [bold {COLOUR[trace['verified']]}]{word}[/] ({sentence})")
 
 
 def _file(file: Json) -> str:

@@ -238,6 +238,9 @@ def folder(chain: Chain, entry: Entry, selection: set[Path] | None, kind: str, c
     """Check the files ``selection`` (or all) of a recorded folder, and that no others lie there."""
     here = hashing.files_in(entry.path)
     listing = chain.contents(entry)
+    if listing is None and not here:
+        yield check(kind, str(entry.path), NOT_CHECKED, NOT_HERE)
+        return
     if listing is None:
         absent = len(here) < (entry.nfiles or 0)
         state = NOT_CHECKED if absent else MISMATCH

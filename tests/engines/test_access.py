@@ -126,7 +126,7 @@ def test_without_a_work_tree_around_it_is_the_repository(tmp_path: Path, monkeyp
 
 
 def test_a_reference_set_is_read_in_place_of_what_was_built(dyck: Workspace) -> None:
-    with pytest.raises(SandglassError, match="no such file in the reference set dyck"):
+    with pytest.raises(SandglassError, match="no reference set 'dyck'"):
         pipeline.load_table("dyck", "variation", root=dyck.path, reference=True)
     whole = pipeline.load_table("dyck", "variation", root=dyck.path)
     own = parameters.load(dyck.path).of_study("experiments", "dyck")
@@ -139,12 +139,14 @@ def test_a_reference_set_is_read_in_place_of_what_was_built(dyck: Workspace) -> 
     (kept.parents[2] / "tables/variation.parquet").write_bytes(b"of no use beside these")
     table = pipeline.load_table("dyck", "variation", root=dyck.path, reference=True, experiment=key)
     assert table.equals(part)
+    with pytest.raises(SandglassError, match="no such file in the reference set dyck"):
+        pipeline.load_table("dyck", "stack_cells", root=dyck.path, reference=True)
     former = kept.with_name("contrasts.parquet")  # a table that the study makes no more
     shutil.copy(kept, former)
     assert pipeline.load_table("dyck", "contrasts", root=dyck.path, reference=True).height == table.height
     with pytest.raises(SandglassError, match="contrasts"):
         pipeline.load_table("dyck", "contrasts", root=dyck.path)
-    with pytest.raises(SandglassError, match="no such file in the reference set dyck-more"):
+    with pytest.raises(SandglassError, match="no reference set 'dyck-more'; did you mean dyck"):
         pipeline.load_table("dyck", "variation", root=dyck.path, reference="dyck-more")
     kept.parents[2].rename(dyck.path / "data/reference/dyck-more")
     assert pipeline.load_table("dyck", "variation", root=dyck.path, reference="dyck-more").equals(whole)

@@ -51,7 +51,7 @@ def test_the_way_back_of_the_readme(tree: Workspace) -> None:
     tree.engine("snakemake")
     _draw(tree)
     assert before.items() - _results(tree).items()
-    done = tree.run("sh", "-c", _commands("git checkout params"))
+    done = tree.run("sh", "-c", _commands("git reset --quiet && git checkout params"))
     assert done.status == 0, done.output
     assert before.items() <= _results(tree).items()
     assert not tree.git("status", "--porcelain")

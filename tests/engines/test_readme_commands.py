@@ -45,7 +45,7 @@ LOOKING = (
     "snakemake data/figures/dyck/dyck-balance/fig3.svg",
 )
 ADDING = ("python -m pipeline new mystudy", "snakemake mystudy")
-BACK = "git checkout params.yaml params dvc.lock && dvc checkout --allow-missing"
+BACK = "git reset --quiet && git checkout params.yaml params dvc.lock && dvc checkout --allow-missing"
 
 
 def printed() -> list[str]:

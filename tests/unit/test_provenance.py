@@ -186,7 +186,8 @@ def test_a_name_of_two_studies_is_refused_with_both(loaded: Params) -> None:
         ("data/runs/dyck", None),
         ("pipeline/store/tables.py", "nothing made by the pipeline is called"),
         ("/etc/passwd", "lies outside this repository"),
-        ("nothing:1", "no study is called 'nothing'; known are dyck"),
+        ("nothing:1", "no study is called 'nothing'; there are: dyck"),
+        ("dyk", "did you mean dyck"),
         ("", "known are dyck, "),
     ],
 )
