@@ -8,7 +8,7 @@ from pandera.api.polars.types import PolarsData
 
 from schemas.results import Result
 
-_VERIFIERS = ["none", "trained", "ground truth", "random"]
+_VERIFIERS = ["none", "trained", "ground truth", "random", "random, as often"]
 
 
 class CodeModels(Result):

@@ -145,7 +145,8 @@ class Necessity(Result):
     with_it: pl.Float64 = pa.Field(
         ge=0, le=1, nullable=True, description="completed rightly by Algorithm 1, which goes back"
     )
-    valid: pl.Int32 = pa.Field(ge=0, description="of these can still be completed")
+    valid: pl.Int32 = pa.Field(ge=0, description="of these can still be completed, and are not whole")
+    whole: pl.Int32 = pa.Field(ge=0, description="of these are whole and right, with their end")
     nucleus: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="completed rightly by nucleus sampling")
     greedy: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="by the likeliest signs")
     with_it_valid: pl.Float64 = pa.Field(
@@ -164,7 +165,7 @@ class Necessity(Result):
         unique = ["replica", "prefixes", "quota", "stride"]
 
 
-_VERIFIERS = ["none", "trained", "ground truth", "random"]
+_VERIFIERS = ["none", "trained", "trained, where it learned", "ground truth", "random"]
 
 
 class UnseenRuns(Result):
@@ -188,6 +189,7 @@ class UnseenRuns(Result):
     erased: pl.Float64 = pa.Field(ge=0, description="tokens erased, mean")
     completion: pl.Float64 = pa.Field(ge=0, description="tokens of a completion, mean")
     backtracks: pl.Int32 = pa.Field(ge=0, description="of all prompts together")
+    needless: pl.Int32 = pa.Field(ge=0, description="of these from strings that could still be completed")
     exact: pl.Boolean = pa.Field(description="calls are tokens and what was erased, in every row")
 
     class Config:
@@ -219,6 +221,7 @@ class Unseen(Result):
     erased: pl.Float64 = pa.Field(ge=0, description="tokens erased for a prompt, mean")
     completion: pl.Float64 = pa.Field(ge=0, description="tokens of a completion, mean")
     backtracks: pl.Float64 = pa.Field(ge=0, description="of all prompts of a run together, mean")
+    needless: pl.Float64 = pa.Field(ge=0, description="of these from strings that could still be completed")
 
     class Config:
         """One row per model and decoder."""
@@ -276,6 +279,47 @@ class ResidualExamples(Result):
         unique = ["replica", "row"]
 
 
+class Closers(Result):
+    """Closing brackets that were written behind the prompt, up to the first mistake, by the kind that was due."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    top_p: pl.Float64 = pa.Field(
+        ge=0, le=1, description="nucleus sampling: probability that is kept, 1 for all; 0: the likeliest token"
+    )
+    verifier: pl.String = pa.Field(
+        isin=_VERIFIERS, description="what objects to strings; ground truth: it knows, random: it guesses"
+    )
+    refill: pl.String = pa.Field(
+        isin=["", "argmax", "sample"],
+        description="what replaces erased tokens: the likeliest ones, or drawn ones; empty without backtracking",
+    )
+    kind: pl.Int32 = pa.Field(isin=[0, 1], description="of the bracket that is open: 0 is rare in training")
+    due: pl.Int32 = pa.Field(ge=0, description="closing brackets written where one of this kind was due")
+    wrong: pl.Int32 = pa.Field(ge=0, description="of these are of the other kind")
+
+    class Config:
+        """One row per model, decoder and kind."""
+
+        unique = ["replica", "top_p", "verifier", "refill", "kind"]
+
+
+class Objections(Result):
+    """To what the trained verifier objects, of what a model writes without it, place by place."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    place: pl.Int32 = pa.Field(ge=1, description="signs of the string behind its first, B")
+    wrong: pl.Boolean = pa.Field(description="the last sign is the first mistake; else the string can be completed")
+    n: pl.Int32 = pa.Field(ge=1, description="strings")
+    objected: pl.Int32 = pa.Field(ge=0, description="of these the verifier would send back")
+    samples: pl.Int32 = pa.Field(ge=0, description="mistakes of this length, of those that it learned from")
+    learned: pl.Boolean = pa.Field(description="whether that is enough to say that it learned from this length")
+
+    class Config:
+        """One row per model, place and whether the last sign is a mistake."""
+
+        unique = ["replica", "place", "wrong"]
+
+
 class Diversity(Result):
     """Table 3.5: distinct completions of a prompt."""
 
@@ -310,5 +354,7 @@ SCHEMAS = {
     "unseen": Unseen,
     "residual_errors": ResidualErrors,
     "residual_examples": ResidualExamples,
+    "closers": Closers,
+    "objections": Objections,
     "diversity": Diversity,
 }

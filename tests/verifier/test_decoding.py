@@ -16,6 +16,7 @@ from pipeline.errors import SandglassError
 from pipeline.languages import dyck_strings as language
 from pipeline.models.llama import decoder, decoding, verifiers
 from pipeline.models.llama.decoding import Plan
+from pipeline.studies.verifier.measures import guessing
 
 SPEC = decoder.Spec(layers=2, heads=2, width=8, inner=12, symbols=8)
 R, BRACKETS, PROMPTS = 2, 12, 4
@@ -215,6 +216,45 @@ def test_a_random_verifier_rejects_as_often_as_it_is_told() -> None:
     rated = verifiers.Guessing(rates)(None, asked, asked, chances, asked)
     assert abs((plain < 0.5).double().mean() - 0.5) < 0.01
     assert torch.allclose((rated < 0.5).double().mean(1), rates, atol=0.01)
+
+
+def test_a_verifier_is_asked_only_about_lengths_that_it_learned_from() -> None:
+    rng = np.random.default_rng(3)
+    inner = verifiers.Trained(1, [(torch.from_numpy(rng.normal(size=(2, 4, 2))).float(), torch.zeros(2, 2))])
+    learned = torch.tensor([[False, True, True, False], [False, False, True, True]])
+    states = torch.from_numpy(rng.normal(size=(2, 3, 4))).float()
+    lengths = torch.tensor([[1, 2, 3], [1, 2, 3]])
+    tokens, chances, asked = (
+        torch.zeros(2, 3, 4, dtype=torch.long),
+        torch.zeros(2, 3),
+        torch.ones(2, 3, dtype=torch.bool),
+    )
+    found = verifiers.Within(inner, learned)(states, tokens, lengths, chances, asked)
+    plain = inner(states, tokens, lengths, chances, asked)
+    assert found[0].tolist() == [*plain[0, :2].tolist(), 1] and found[1].tolist() == [1, *plain[1, 1:].tolist()]
+    assert verifiers.Within(inner, learned).layer == 1
+
+
+def test_guesses_send_back_as_often_as_they_are_told_whatever_the_refill_and_quota() -> None:
+    spec = decoder.Spec(layers=1, heads=1, width=8, inner=8, symbols=8)
+    drawn = [decoder.initial(spec, np.random.default_rng(seed)) for seed in (0, 1)]
+    params = {name: torch.from_numpy(np.stack([each[name] for each in drawn])).float() for name in drawn[0]}
+    tokens, lengths, wanted = np.full((400, 1), 4), np.ones(400, np.int64), np.array([0.5, 2.5])
+
+    for refill in (decoding.ARGMAX, decoding.SAMPLE):
+        plan = Plan(-1, quota=4, stride=3, refill=refill)
+
+        def sent_back(rate: np.ndarray, plan: Plan = plan) -> np.ndarray:
+            oracle = decoding.Cached(spec, params, 12)
+            shape = torch.from_numpy(tokens).expand(2, -1, -1), torch.from_numpy(lengths).expand(2, -1)
+            draws, chances = torch.from_numpy(np.random.default_rng(5).random((2, 2, 400, 40))).unbind()
+            verifier = verifiers.Guessing(torch.from_numpy(rate))
+            with torch.no_grad():
+                rows, _ = decoding.decode(oracle, plan, *shape, shape[1] + 11, draws, verifier, chances)
+            return (4 - rows.quota).double().mean(1).numpy()
+
+        rate = guessing.matching_rate(sent_back, wanted, np.array([0.02, 0.02]), 4)
+        assert np.abs(sent_back(rate) / wanted - 1).max() < 0.1
 
 
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=8), st.floats(0, 1), st.floats(0.1, 3), st.floats(0, 0.999999))

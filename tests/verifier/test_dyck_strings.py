@@ -18,7 +18,7 @@ from pipeline.languages import dyck_strings as language
 from pipeline.models.llama import decoder
 from pipeline.params import load
 from pipeline.studies.verifier import inputs
-from pipeline.studies.verifier.measures import classifiers, generation
+from pipeline.studies.verifier.measures import classifiers, closers, generation
 from pipeline.studies.verifier.names import DYCK, LAW
 from pipeline.studies.verifier.theory import strings
 from pipeline.training.objectives import dyck_strings as objective
@@ -176,3 +176,21 @@ def test_a_verifier_learns_what_can_be_learned_and_nothing_else() -> None:
     blind = classifiers.fit(training, features[:, 1:], right, ("test",), 0)  # type: ignore[arg-type]
     judged = classifiers.accuracy(blind.weights, torch.from_numpy(rng.normal(size=(400, 3))), rng.random(400) < 0.5)
     assert abs(judged - 0.5).max() < 0.15
+
+
+@given(st.data())
+@settings(max_examples=100)
+def test_the_brackets_that_are_due_are_those_on_the_stack(data: st.DataObject) -> None:
+    signs = data.draw(st.lists(st.integers(0, 3), min_size=4, max_size=4))
+    tokens = np.array([[language.BEGIN, *signs, language.END]])
+    at, _ = language.first_errors(tokens, [6], 4)
+    stack: list[int] = []
+    wanted = [-1] * 6
+    for place, sign in enumerate(signs, start=1):
+        if 0 <= at[0] < place:
+            break
+        if sign < 2:
+            stack.append(sign)
+        elif stack:
+            wanted[place] = stack.pop()
+    assert closers.closers_due(tokens, [6], 4)[0].tolist() == wanted

@@ -93,14 +93,20 @@ def test_the_study_is_built(smoke: Workspace) -> None:
     measured = pl.concat(found)
     assert set(measured["comparison"]) == {each.key for each in DECLARED}
     runs_ = pl.read_parquet(data / "tables/verifier/verifier-unseen/unseen_runs.parquet")
-    assert runs_["exact"].all() and runs_["verifier"].n_unique() == 4
+    assert runs_["exact"].all() and runs_["verifier"].n_unique() == 5
+    assert (runs_["needless"] <= runs_["backtracks"]).all()
+    assert (runs_.filter(verifier="ground truth")["needless"] == 0).all()
+    objections = pl.read_parquet(data / "tables/verifier/verifier-unseen/objections.parquet")
+    assert (objections["objected"] <= objections["n"]).all() and not objections["wrong"].all()
+    closers = pl.read_parquet(data / "tables/verifier/verifier-unseen/closers.parquet")
+    assert (closers["wrong"] <= closers["due"]).all()
     greedy = runs_.filter(top_p=0.0)
     assert greedy["verifier"].unique().to_list() == ["none"] and greedy["run"].unique().to_list() == [0]
     diverse = pl.read_parquet(data / "tables/verifier/verifier-unseen/diversity.parquet")
     assert diverse.filter(top_p=0.0)["distinct"].unique().to_list() == [1]
     assert (diverse["right"] <= diverse["distinct"]).all()
     necessity = pl.read_parquet(data / "tables/verifier/verifier-prefixes/necessity.parquet")
-    never = necessity.filter(pl.col("triggers") > 0, pl.col("valid") == 0)
+    never = necessity.filter(pl.col("triggers") > 0, pl.col("valid") == 0, pl.col("whole") == 0)
     assert (never["nucleus"] == 0).all() and (never["greedy"] == 0).all()  # what cannot be completed never is
     claims = pl.read_parquet(data / "claims/verifier/claims.parquet")
     assert {"12", "13", "15", "16", "23", "26", "30"} <= set(claims["claim"])

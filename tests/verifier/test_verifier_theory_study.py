@@ -215,16 +215,11 @@ SPOILT: list[tuple[str, str, pl.Expr, set[str]]] = [
     ("vgb_chain", "tmix_001", pl.lit(None), {"mixing time"}),
     ("vgb_chain", "steps_first", pl.lit(1.0), {"steps to the first leaf, exact values"}),
     ("vgb_sj", "max_abs_diff", pl.lit(0.1), {"Sinclair-Jerrum walk"}),
-    (
-        "vgb_amplification",
-        "tv_alrs",
-        pl.lit(0.1),
-        {"rejection, biased values", "Algorithm 2 against rejection, H = 10"},
-    ),
+    ("vgb_amplification", "tv_alrs", pl.lit(0.1), {"rejection, biased values", "by how much, H = 10"}),
     ("vgb_amplification", "kl_alrs", pl.lit(0.1), {"rejection grows in proportion"}),
     ("vgb_amplification", "kl_first", pl.col("H") / 10, {"Algorithm 2 saturates"}),
     ("vgb_amplification", "tv_stat", pl.lit(0.1), {"stationary leaves"}),
-    ("vgb_amplification", "tv_first", pl.lit(0.9), {"random signs"}),
+    ("vgb_amplification", "tv_first", pl.lit(0.9), {"random signs", "Algorithm 2 against rejection, H = 10"}),
     ("vgb_sim", "tv_emp", pl.lit(0.9), {"first leaf", "last node", "uniform node", "action-level rejection"}),
     ("vgb_sim", "chi2_p", pl.lit(0.0), {"first leaf, chi-squared", "action-level rejection, chi-squared"}),
 ]

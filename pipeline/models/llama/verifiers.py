@@ -2,7 +2,8 @@
 
 Each returns the probability that what is written so far is right.
 
-`Trained` reads a hidden state of the model that wrote it; `Known` asks a rule; `Guessing` knows nothing.
+`Trained` reads a hidden state of the model that wrote it, `Within` only of some lengths; `Known` asks a rule;
+`Guessing` knows nothing.
 """
 
 from __future__ import annotations
@@ -58,6 +59,29 @@ def scores(weights: Sequence[Layer], states: Float[Tensor, "R N D"]) -> Float[Te
     for number, (W, b) in enumerate(weights):
         states = torch.baddbmm(b[:, None], F.relu(states) if number else states, W)
     return states
+
+
+@dataclass(frozen=True)
+class Within:
+    """A verifier that is asked only about the lengths that it learned from; of all others it says that they are right.
+
+    ``learned`` (R, T) says of each length whether it is one of these.
+    """
+
+    inner: Trained
+    learned: Tensor
+
+    @property
+    def layer(self) -> int | None:
+        """Return the layer of the state that it reads."""
+        return self.inner.layer
+
+    def __call__(
+        self, states: Tensor | None, tokens: Tensor, lengths: Tensor, chances: Tensor, asked: Tensor
+    ) -> Tensor:
+        """Return the probability of being right (R, B), 1 where the verifier is not asked."""
+        right = self.inner(states, tokens, lengths, chances, asked)
+        return torch.where(self.learned.gather(1, lengths), right, torch.ones_like(right))
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,9 @@ from schemas.verifier import vgb_dyck as leaves
 DECLARED = Declared()
 LOW, HIGH = "0.9", "1.0"  # top_p, as the source has it
 ARGMAX, SAMPLE = "argmax", "sample"  # refills
+# Verifiers of our own, beside those of `names`.
+WITHIN = "trained, where it learned"  # the trained one, not asked about lengths that it hardly learned from
+OFTEN = "random, as often"  # guesses, and sends back about as often as the trained one
 _SHARE = (0.0, 1.0)
 
 
@@ -214,14 +217,62 @@ REFILLING = {
     for verifier in (TRAINED, GROUND_TRUTH, RANDOM)
 }
 MATCHED = {
-    p: _paired(
-        f"matched-{_at(p)}", f"backtracks, greedy refill, top_p {p}", UNSEEN, _NAMES[RANDOM], _NAMES[TRAINED], RATIO
+    (p, refill): _paired(
+        f"matched-{_at(p)}-{refill}",
+        f"backtracks, {_REFILLS[refill]}, top_p {p}",
+        UNSEEN,
+        _NAMES[RANDOM],
+        _NAMES[TRAINED],
+        RATIO,
+    )
+    for p in (LOW, HIGH)
+    for refill in (ARGMAX, SAMPLE)
+}
+
+# To what the trained verifier objects, and what it does where it learned
+_WHERE = "Algorithm 1, its verifier asked where it learned"
+NEEDLESS = {
+    p: _mean(
+        f"needless-{_at(p)}",
+        f"share of what the trained verifier sends back that could still be completed, or is whole, top_p {p}",
+        UNSEEN,
     )
     for p in (LOW, HIGH)
 }
+BEYOND = _paired(
+    "beyond",
+    "share of right strings to which the trained verifier objects, no backtracks",
+    UNSEEN,
+    "of lengths from which it hardly learned",
+    "of lengths from which it learned",
+)
+WITHIN_LEFT = {
+    p: _paired(f"within-left-{_at(p)}", f"{_ERRORS}, top_p {p}", UNSEEN, _WITHOUT, _WHERE) for p in (LOW, HIGH)
+}
+WITHIN_MORE = {p: _paired(f"within-more-{_at(p)}", f"{_ERRORS}, top_p {p}", UNSEEN, _WHERE, _WITH) for p in (LOW, HIGH)}
+_QUERIES = "expected queries until a completion is right"
+WITHIN_COST, WITHIN_PER_RIGHT = (
+    {p: _paired(f"within-{key}-{_at(p)}", f"{_QUERIES}, top_p {p}", UNSEEN, _WHERE, other, RATIO) for p in (LOW, HIGH)}
+    for key, other in (("cost", _WITHOUT), ("per-right", _WITH))
+)
 
 # Figure 3.2, Table 3.5, queries
 WRONG_CLOSERS = _mean("wrong-closers", "share of mistakes left by Algorithm 1 that are wrong closing brackets", UNSEEN)
+MAJORITY_DUE = _paired(
+    "majority-due",
+    "share of closing brackets, top_p 0.9, Algorithm 1",
+    UNSEEN,
+    "wrong ones that are of training's majority kind",
+    "those due that are of its minority kind, which is where such a mistake can be made",
+)
+RARE_KIND = _paired(
+    "rare-kind",
+    "share of closing brackets that are of the wrong kind, top_p 0.9, no backtracks",
+    UNSEEN,
+    "where training's minority kind is due",
+    "where its majority kind is due",
+    RATIO,
+)
 MAJORITY = _mean("majority", "share of these wrong closing brackets that are of training's majority kind", UNSEEN)
 OUT_OF_QUOTA = _mean("out-of-quota", "share of mistakes left by Algorithm 1 whose quota is used up", UNSEEN)
 _DISTINCT = "distinct completions of ten"
@@ -229,6 +280,7 @@ DIVERSITY = _paired("diversity", _DISTINCT, UNSEEN, "Algorithm 1, top_p 1.0", "n
 DIVERSITY_KNOWN = _paired(
     "diversity-known", _DISTINCT, UNSEEN, "Algorithm 1 with the ground truth, top_p 1.0", "no backtracks, top_p 1.0"
 )
+WITHIN_DISTINCT = _paired("within-distinct", f"{_DISTINCT}, top_p 1.0", UNSEEN, _WHERE, _WITH)
 DIVERSITY_LOW = _paired("diversity-low", _DISTINCT, UNSEEN, "Algorithm 1, top_p 1.0", "no backtracks, top_p 0.9")
 RIGHT = {
     p: _paired(f"right-{_at(p)}", f"distinct right completions of ten, top_p {p}", UNSEEN, _WITH, _WITHOUT)
@@ -289,6 +341,7 @@ def _code_paired(
 
 
 CODE_GREEDY = _code_mean("greedy", f"{_CODE}, greedy")
+CODE_GREEDY_FEWER = _code_paired("greedy-fewer", _CODE, _MAIN, "greedy")
 CODE_TOO_HOT = _code_paired("too-hot", f"{_CODE}, top_p 1.0", "best temperature", "highest temperature")
 CODE_TOO_COLD = _code_paired("too-cold", f"{_CODE}, top_p 0.95", "T 1.0", "T 0.4")
 CODE_POOLED = _code_mean(
@@ -356,6 +409,15 @@ CODE_PER_QUERY = {
 }
 CODE_TRUTH = _code_paired("truth", f"{_CODE}, {_MAIN}", "ground truth", "trained verifier")
 CODE_KNOWS = _code_paired("knows", f"{_CODE}, {_MAIN}", "trained verifier", "random verifier")
+_OFTEN = "random verifier that sends back as often"
+CODE_OFTEN = _code_paired("knows-as-often", f"{_CODE}, {_MAIN}", "trained verifier", _OFTEN)
+CODE_OFTEN_RIGHT = _code_paired(
+    "knows-as-often-right",
+    f"right test cases over those requested, repeated ones counted again, {_MAIN} (stand-in)",
+    "trained verifier",
+    _OFTEN,
+)
+CODE_OFTEN_MATCHED = _code_paired("as-often", f"backtracks, {_MAIN} (stand-in)", _OFTEN, "trained verifier", RATIO)
 CODE_CHANCE = _code_paired("chance", f"{_CODE}, {_MAIN}", "random verifier", _WITHOUT)
 CODE_DEPTH = _code_paired("depth", f"{_CODE}, {_MAIN}", "linear verifier", "best of deeper ones")
 CODE_DEPTH_VALIDATION = _code_mean(

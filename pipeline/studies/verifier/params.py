@@ -198,6 +198,9 @@ class Unseen(ExperimentEntry):
     without: list[Probability] = Field(description="further top_p without a verifier; 0: the likeliest sign alone")
     repeats: Positive = Field(description="completions of each prompt: the source's runs")
     diversity: Annotated[int, Field(ge=2, description="completions of each prompt of Table 3.5")]
+    learned: Probability = Field(
+        description="share of a verifier's mistakes of a length, from which it is said to have learned from it"
+    )
 
     @model_validator(mode="after")
     def _has_what_is_compared(self) -> Self:

@@ -26,8 +26,10 @@ from pipeline.models.llama import verifiers
 from pipeline.models.llama.decoding import ARGMAX, SAMPLE, Plan, Verifier
 from pipeline.studies.verifier import comparisons as declared
 from pipeline.studies.verifier.analysis import vgb_cases
+from pipeline.studies.verifier.comparisons import OFTEN
 from pipeline.studies.verifier.measures import cases, classifiers
 from pipeline.studies.verifier.measures.cases import CaseModels, Completed, Score
+from pipeline.studies.verifier.measures.guessing import matching_rate
 from pipeline.studies.verifier.names import (
     CASE_MODELS,
     CASES,
@@ -41,6 +43,7 @@ from pipeline.studies.verifier.names import (
 )
 
 SAMPLES = 2  # completions of a prompt that are listed
+TRIALS = 3  # of a rate at which to guess
 COLD = 0.4  # the low temperature of claim 22
 LINE_SECONDS = 30.0  # between two lines that say how far it is
 
@@ -178,7 +181,7 @@ class Experiment:
         for top_p, temperature in dict.fromkeys(map(tuple, [*entry.settings, self.best])):
             yield Arm(top_p, temperature), entry.runs_compared
             yield self.ours((top_p, temperature), careful), entry.runs_compared
-        for verifier in (GROUND_TRUTH, RANDOM):
+        for verifier in (GROUND_TRUTH, RANDOM, OFTEN):
             yield replace(self.ours(entry.main, careful), verifier=verifier, **BLIND), entry.runs_compared
 
     def others(self) -> Iterator[tuple[Arm, int]]:
@@ -243,9 +246,35 @@ class Experiment:
             return cases.ground_truth(self.models.cases)
         if arm.verifier == RANDOM:
             return verifiers.Guessing()
+        if arm.verifier == OFTEN:
+            return self._as_often(arm)
         if arm.verifier == NONE:
             return None
         return replace(self.trained[arm.layer, arm.depth, arm.candidates > 0], layer=arm.read)
+
+    def _as_often(self, arm: Arm) -> Verifier:
+        """Return a verifier that guesses, at a rate by which each model is sent back about as often as by the trained
+        one with the same plan, which was decoded before."""
+        trained = self.ours((arm.top_p, arm.temperature), arm.threshold)
+        own = pl.DataFrame(self.rows).filter(**{name: getattr(trained, name) for name in trained.__dataclass_fields__})
+        wanted = own.group_by("replica").agg(pl.mean("backtracks")).sort("replica")["backtracks"].to_numpy()
+        plan = Plan(
+            language.END,
+            arm.temperature,
+            arm.top_p,
+            quota=arm.quota,
+            stride=arm.stride,
+            refill=arm.refill,
+            threshold=arm.threshold,
+        )
+
+        def sent_back(rate: np.ndarray) -> np.ndarray:
+            guessing = verifiers.Guessing(torch.from_numpy(rate))
+            done = self._complete(plan, NAMES, self.entry.repetitions, (NAMES, "rates"), self.calls, guessing)
+            return np.array([cases.score(self.models, done, r).backtracks for r in range(self.models.count)], float)
+
+        first = wanted / (self.entry.budget * len(self.prompts[NAMES]) * self.entry.repetitions)
+        return verifiers.Guessing(torch.from_numpy(matching_rate(sent_back, wanted, first, TRIALS)))
 
     def _complete(
         self,
@@ -341,7 +370,8 @@ def compared(context: Inputs, frames: dict[str, pl.DataFrame], best: Sequence[fl
                 "candidates",
                 "reserved",
             ).first(),
-            pl.mean("accuracy", "calls", "distinct"),
+            pl.mean("accuracy", "calls", "distinct", "backtracks"),
+            right=pl.mean("right") / pl.first("requested"),
         )
     )
     main = dict(zip(("top_p", "temperature"), entry.main, strict=True))
@@ -369,6 +399,7 @@ def compared(context: Inputs, frames: dict[str, pl.DataFrame], best: Sequence[fl
         return of(column, **(main | usual | where))
 
     found.add(declared.CODE_GREEDY, of(top_p=0.0))
+    found.add(declared.CODE_GREEDY_FEWER, of(**main), of(top_p=0.0))
     at_one = [of(top_p=1.0, temperature=temperature) for temperature in entry.temperatures]
     found.add(declared.CODE_TOO_HOT, np.max(at_one, 0), at_one[-1])
     low = {"top_p": entry.main[0], "temperature": COLD}
@@ -408,6 +439,9 @@ def compared(context: Inputs, frames: dict[str, pl.DataFrame], best: Sequence[fl
     found.add(declared.CODE_TRUTH, truth, ours())
     found.add(declared.CODE_KNOWS, ours(), chance)
     found.add(declared.CODE_CHANCE, chance, of(**main))
+    found.add(declared.CODE_OFTEN, ours(), ours(verifier=OFTEN, **BLIND))
+    found.add(declared.CODE_OFTEN_RIGHT, ours("right"), ours("right", verifier=OFTEN, **BLIND))
+    found.add(declared.CODE_OFTEN_MATCHED, ours("backtracks", verifier=OFTEN, **BLIND), ours("backtracks"))
     if entry.depths:
         found.add(declared.CODE_DEPTH, ours(), np.max([ours(depth=depth) for depth in entry.depths], 0))
         quality = frames["code_verifiers"].filter(layer=last, block=False)

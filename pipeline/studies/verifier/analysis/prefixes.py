@@ -111,7 +111,8 @@ class Prefixes:
         """Return what becomes of strings that the verifier objected to when they go on without a backtrack.
 
         Beside it stands what Algorithm 1 made of the same strings: these are not all prefixes. One that can no longer
-        be completed (`valid` counts the others) shows that the verifier was right, and is never completed without it.
+        be completed shows that the verifier was right, and is never completed without it; one that is whole and right
+        is done. `valid` counts the others, of which both can come.
         """
         triggers = [written for _, _, written in done.sent_back]
         width, n = self.model.limit, len(triggers)
@@ -122,14 +123,14 @@ class Prefixes:
         valid = language.completable(tokens, lengths, self.model.brackets) if n else np.zeros(0, bool)
         whole = valid & (lengths == width)
         going = valid & ~whole
-        found: dict[str, Any] = {"triggers": n, "valid": int(valid.sum())}
+        found: dict[str, Any] = {"triggers": n, "valid": int(going.sum()), "whole": int(whole.sum())}
         ends = {WITH_IT: done.right[0, [row for _, row, _ in done.sent_back]]}
         for name, plan in ((NUCLEUS, self.plan), (GREEDY, replace(self.plan, temperature=0.0))):
             ends[name] = whole.copy()
             if going.any():
                 ends[name][going] = self._right(tokens[going], lengths[going], plan)
         for name, right in ends.items():
-            found |= {name: right.mean() if n else None, f"{name}_valid": right[valid].mean() if valid.any() else None}
+            found |= {name: right.mean() if n else None, f"{name}_valid": right[going].mean() if going.any() else None}
         return found
 
     def _right(self, tokens: NDArray[np.int64], lengths: NDArray[np.int64], plan: Plan) -> NDArray[np.bool_]:

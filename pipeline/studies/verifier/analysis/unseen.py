@@ -1,7 +1,13 @@
 """Tables 3.3, 3.5, 3.16, Figure 3.2: unseen prompts out of distribution (Li 2025, 3.2.1.5, 3.2.1.8, 3.2.1.9, 3.2.3).
 
 Beyond the source: which part of the gain is *finding* mistakes, and which *refilling greedily*. Verifiers that know
-(the ground truth), that were trained, and that guess as often as the trained one objects, each with both refills.
+(the ground truth), that were trained, and that guess, each with both refills. Those that guess send back about as often
+as the trained one does with the same refill.
+
+A verifier learns from strings that end with a mistake, and from right ones of the same lengths. Models hardly make
+mistakes with the last signs of a string, so that it learned next to nothing of these, and is asked about them all the
+same. So it stands here a second time, asked only about lengths that it learned from, and what it objects to is counted
+place by place.
 
 What a lower top_p buys without a verifier stands beside it, down to the likeliest sign alone (as in Table 3.1).
 
@@ -23,13 +29,19 @@ from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import dyck_strings as language
 from pipeline.models.llama import decoder
 from pipeline.models.llama.decoding import ARGMAX, SAMPLE, Plan, Verifier, law
-from pipeline.models.llama.verifiers import Guessing
+from pipeline.models.llama.verifiers import Guessing, Trained, Within, scores
 from pipeline.studies.verifier import comparisons as declared
+from pipeline.studies.verifier.comparisons import WITHIN
+from pipeline.studies.verifier.datasets import padded
 from pipeline.studies.verifier.measures import material
-from pipeline.studies.verifier.measures.generation import Completions, Models, complete, ground_truth
+from pipeline.studies.verifier.measures.closers import closers_due
+from pipeline.studies.verifier.measures.generation import Completions, Models, complete, ground_truth, states
+from pipeline.studies.verifier.measures.guessing import matching_rate
 from pipeline.studies.verifier.names import GROUND_TRUTH, NONE, RANDOM, STRINGS, TRAINED
 
 EXAMPLES = 20  # mistakes of a model that are listed
+TRIALS = 4  # of a rate at which to guess, each on a part of the prompts
+PART = 4  # which is one in so many
 
 
 @dataclass(frozen=True)
@@ -46,39 +58,50 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     models, entry = material.language_models(context), context.entry
     rows: list[dict[str, Any]] = []
     left: list[dict[str, Any]] = []
+    closers: list[dict[str, Any]] = []
     examples: list[dict[str, Any]] = []
+    objections = pl.DataFrame()
     low, high = entry.top_p
     with one_thread():
         trained = material.trained(context, models)
-        guessing: dict[float, Verifier] = {}
+        samples = material.lengths_learned_from(context, models)
+        learned = samples >= entry.learned * samples.sum(1, keepdims=True)
+        within = Within(trained, torch.from_numpy(learned))
+        sent: dict[Arm, np.ndarray] = {}
         prompts = material.strings(context, STRINGS, "unseen", models.limit)
         for top_p in entry.without:
             arm = Arm(top_p, NONE, "")
             runs = entry.repeats if top_p else 1  # the likeliest signs are the same in every run
-            rows += _rows(arm, _complete(context, models, prompts, arm, None, runs), runs)
+            rows += _rows(models, arm, _complete(context, models, prompts, arm, None, runs), runs)
         for top_p in (low, high):
             for arm in _arms(top_p):
                 verifier: Verifier | None = None
                 if arm.verifier == TRAINED:
                     verifier = trained
+                elif arm.verifier == WITHIN:
+                    verifier = within
                 elif arm.verifier == GROUND_TRUTH:
                     verifier = ground_truth(models.brackets)
                 elif arm.verifier == RANDOM:
-                    verifier = guessing[top_p]
+                    wanted = sent[replace(arm, verifier=TRAINED)]
+                    verifier = _as_often(context, models, prompts, arm, wanted)
                 done = _complete(context, models, prompts, arm, verifier, entry.repeats)
-                rows += _rows(arm, done, entry.repeats)
-                if arm.verifier == TRAINED and arm.refill == ARGMAX:
-                    guessing[top_p] = _as_often(done, entry.quota)
+                rows += _rows(models, arm, done, entry.repeats)
+                sent[arm] = (entry.quota - done.quota).mean(1)
+                if arm.verifier == NONE or (arm.verifier == TRAINED and arm.refill == ARGMAX):
                     left += _left(models, arm, done)
-                    if top_p == low:
-                        examples = _examples(models, done)
-                elif arm.verifier == NONE:
-                    left += _left(models, arm, done)
-        diverse = _diversity(context, models, trained)
+                    closers += _closers(models, arm, done)
+                if arm == Arm(low, TRAINED, ARGMAX):
+                    examples = _examples(models, done)
+                if arm == Arm(low, NONE, ""):
+                    objections = _objections(context, models, trained, done, samples, learned)
+        diverse = _diversity(context, models, trained, within)
     frames = {
         "unseen_runs": pl.DataFrame(rows),
         "residual_errors": pl.DataFrame(left),
         "residual_examples": pl.DataFrame(examples),
+        "closers": pl.DataFrame(closers),
+        "objections": objections,
         "diversity": diverse,
     }
     frames["unseen"] = _means(frames["unseen_runs"])
@@ -87,7 +110,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
 
 def _arms(top_p: float) -> list[Arm]:
     verified = [(verifier, refill) for verifier in (TRAINED, GROUND_TRUTH, RANDOM) for refill in (ARGMAX, SAMPLE)]
-    return [Arm(top_p, NONE, ""), *(Arm(top_p, *each) for each in verified)]
+    return [Arm(top_p, NONE, ""), *(Arm(top_p, *each) for each in verified), Arm(top_p, WITHIN, ARGMAX)]
 
 
 def _complete(
@@ -114,16 +137,23 @@ def _complete(
     return complete(models, plan, prompts[0][None], prompts[1][None], rng, calls, runs, verifier)
 
 
-def _as_often(done: Completions, quota: int) -> Guessing:
-    """Return a verifier that guesses, and objects to as large a share of drawn tokens as the trained one did.
+def _as_often(context: Inputs, models: Models, prompts: material.Strings, arm: Arm, wanted_R: np.ndarray) -> Verifier:
+    """Return a verifier that guesses, at a rate by which each model is sent back about as often as ``wanted``, a mean
+    number for each prompt.
 
-    Of a row's calls those that refill are shown to no verifier, and they are about as many as were erased.
+    What a rate comes to depends on the refill, the quota and the prompts. So it is tried on a part of the prompts.
     """
-    shown = (done.calls - done.erased).sum(1)
-    return Guessing(torch.from_numpy(((quota - done.quota).sum(1) / shown).clip(0, 1)))
+    few = prompts[0][::PART], prompts[1][::PART]
+
+    def sent_back(rate_R: np.ndarray) -> np.ndarray:
+        done = _complete(context, models, few, arm, Guessing(torch.from_numpy(rate_R)), 1, "rates")
+        return np.asarray((context.entry.quota - done.quota).mean(1))
+
+    first = wanted_R / models.brackets
+    return Guessing(torch.from_numpy(matching_rate(sent_back, wanted_R, first, TRIALS)))
 
 
-def _rows(arm: Arm, done: Completions, runs: int) -> list[dict[str, Any]]:
+def _rows(models: Models, arm: Arm, done: Completions, runs: int) -> list[dict[str, Any]]:
     """Return a row for each model and run."""
     R = len(done.right)
 
@@ -132,9 +162,12 @@ def _rows(arm: Arm, done: Completions, runs: int) -> list[dict[str, Any]]:
 
     right, calls, erased = by_run(done.right), by_run(done.calls), by_run(done.erased)
     completion, exact = by_run(done.lengths - done.prompts), by_run(done.exact)
-    sent = np.zeros((R, runs), np.int64)
-    for replica, row, _ in done.sent_back:
-        sent[replica, row % runs] += 1
+    sent, needless = np.zeros((R, runs), np.int64), np.zeros((R, runs), np.int64)
+    if done.sent_back:
+        replicas, rows, written = zip(*done.sent_back, strict=True)
+        at = np.array(replicas), np.array(rows) % runs
+        np.add.at(sent, at, 1)
+        np.add.at(needless, at, language.completable(*padded(pl.Series(written), models.limit), models.brackets))
     return [
         {
             "replica": r,
@@ -148,6 +181,7 @@ def _rows(arm: Arm, done: Completions, runs: int) -> list[dict[str, Any]]:
             "erased": erased[r, :, i].mean(),
             "completion": completion[r, :, i].mean(),
             "backtracks": int(sent[r, i]),
+            "needless": int(needless[r, i]),
             "exact": bool(exact[r, :, i].all()),
         }
         for r in range(R)
@@ -163,7 +197,7 @@ def _means(runs: pl.DataFrame) -> pl.DataFrame:
         pl.mean("errors"),
         pl.std("errors", ddof=0).alias("errors_std"),
         (pl.std("errors", ddof=1) / pl.len().sqrt()).alias("errors_se"),
-        pl.mean("calls", "erased", "completion", "backtracks"),
+        pl.mean("calls", "erased", "completion", "backtracks", "needless"),
     )
 
 
@@ -190,6 +224,61 @@ def _left(models: Models, arm: Arm, done: Completions) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def _closers(models: Models, arm: Arm, done: Completions) -> list[dict[str, Any]]:
+    """Return how many closing brackets of each kind were due behind the prompts, and how many of these went wrong."""
+    rows = []
+    for r in range(models.count):
+        due = closers_due(done.tokens[r], done.lengths[r], models.brackets)
+        due[np.arange(due.shape[1]) < done.prompts[r][:, None]] = -1
+        for kind in (0, 1):
+            own = due == kind
+            wrong = own & (done.tokens[r] != language.CLOSE[kind])
+            key = {"replica": r, "top_p": arm.top_p, "verifier": arm.verifier, "refill": arm.refill}
+            rows.append(key | {"kind": kind, "due": int(own.sum()), "wrong": int(wrong.sum())})
+    return rows
+
+
+def _objections(
+    context: Inputs,
+    models: Models,
+    trained: Trained,
+    done: Completions,
+    samples_RxT: np.ndarray,
+    learned_RxT: np.ndarray,
+) -> pl.DataFrame:
+    """Return to what the verifier would object of what a model wrote without it, by the place of the last sign.
+
+    Of the first completion of each prompt every prefix is asked about, up to the first mistake.
+    """
+    threshold, rows = context.settings.verifier.threshold, []
+    runs = context.entry.repeats
+    for r in range(models.count):
+        one, own = models.one(r), material.of_model(trained, r)
+        tokens, lengths, prompts = (part[r, ::runs] for part in (done.tokens, done.lengths, done.prompts))
+        at, _ = language.first_errors(tokens, lengths, models.brackets)
+        for place in range(int(prompts.min()), models.limit):  # a prompt of so many tokens is followed by this place
+            shown = (place >= prompts) & (place < lengths) & ((at < 0) | (place <= at))
+            if not shown.any():
+                continue
+            ends = np.full(int(shown.sum()), place + 1)
+            right = scores(own.weights, states(one, models.spec.layers, tokens[shown], ends)).softmax(-1)[0, :, 1]
+            objected, wrong = right.numpy() < threshold, at[shown] == place
+            for which in (False, True):
+                if (wrong == which).any():
+                    rows.append(
+                        {
+                            "replica": r,
+                            "place": place,
+                            "wrong": which,
+                            "n": int((wrong == which).sum()),
+                            "objected": int(objected[wrong == which].sum()),
+                            "samples": int(samples_RxT[r, place + 1]),
+                            "learned": bool(learned_RxT[r, place + 1]),
+                        }
+                    )
+    return pl.DataFrame(rows)
 
 
 def _examples(models: Models, done: Completions) -> list[dict[str, Any]]:
@@ -224,13 +313,14 @@ def _examples(models: Models, done: Completions) -> list[dict[str, Any]]:
     return rows
 
 
-def _diversity(context: Inputs, models: Models, trained: Verifier) -> pl.DataFrame:
+def _diversity(context: Inputs, models: Models, trained: Verifier, within: Verifier) -> pl.DataFrame:
     """Return the numbers of distinct completions of fresh prompts (Table 3.5), and how many of them are right."""
     prompts, times = material.strings(context, STRINGS, "diversity", models.limit), context.entry.diversity
     low, high = context.entry.top_p
     frames = []
-    verifiers: dict[str, Verifier | None] = {TRAINED: trained, GROUND_TRUTH: ground_truth(models.brackets), NONE: None}
-    refilled = [Arm(high, verifier, ARGMAX) for verifier in (TRAINED, GROUND_TRUTH)]
+    known = ground_truth(models.brackets)
+    verifiers: dict[str, Verifier | None] = {TRAINED: trained, WITHIN: within, GROUND_TRUTH: known, NONE: None}
+    refilled = [Arm(high, verifier, ARGMAX) for verifier in (TRAINED, WITHIN, GROUND_TRUTH)]
     plain = [Arm(top_p, NONE, "") for top_p in (*context.entry.without, low, high)]
     for arm in (*refilled, Arm(low, TRAINED, ARGMAX), *plain):
         verifier = verifiers[arm.verifier]
@@ -283,16 +373,22 @@ def _compared(context: Inputs, models: Models, frames: dict[str, pl.DataFrame]) 
         for refill in (ARGMAX, SAMPLE):
             found.add(declared.FINDING[level, refill], of(level, RANDOM, refill), of(level, TRAINED, refill))
             found.add(declared.KNOWING[level, refill], of(level, TRAINED, refill), of(level, GROUND_TRUTH, refill))
+            matched = (of(level, verifier, refill, "backtracks") for verifier in (RANDOM, TRAINED))
+            found.add(declared.MATCHED[level, refill], *matched)
         for verifier in (TRAINED, GROUND_TRUTH, RANDOM):
             found.add(declared.REFILLING[level, verifier], of(level, verifier, SAMPLE), of(level, verifier, ARGMAX))
-        found.add(
-            declared.MATCHED[level], of(level, RANDOM, ARGMAX, "backtracks"), of(level, TRAINED, ARGMAX, "backtracks")
-        )
         calls, plain = of(level, TRAINED, ARGMAX, "calls"), of(level, NONE, "", "calls")
         cost, most = calls / plain, 1 + context.entry.quota * context.entry.stride / of(level, NONE, "", "completion")
         found.add(declared.COST[level], calls, plain)
         found.add(declared.PER_RIGHT[level], calls / (1 - ours[level]), plain / (1 - base[level]))
         found.add(declared.COST_BOUND[level], cost - most)
+        back, needless = (of(level, TRAINED, ARGMAX, column) for column in ("backtracks", "needless"))
+        found.add(declared.NEEDLESS[level], _over(needless, back))
+        found.add(declared.WITHIN_LEFT[level], base[level], of(level, WITHIN, ARGMAX))
+        found.add(declared.WITHIN_MORE[level], of(level, WITHIN, ARGMAX), ours[level])
+        asked_less = of(level, WITHIN, ARGMAX, "calls") / (1 - of(level, WITHIN, ARGMAX))
+        found.add(declared.WITHIN_PER_RIGHT[level], asked_less, calls / (1 - ours[level]))
+        found.add(declared.WITHIN_COST[level], asked_less, plain / (1 - base[level]))
     found.add(declared.REDUCTION, reduced[declared.HIGH], reduced[declared.LOW])
     exact = frames["unseen_runs"].group_by("replica", maintain_order=True).agg(pl.col("exact").cast(pl.Float64).mean())
     found.add(declared.EXACT, exact["exact"])
@@ -302,6 +398,20 @@ def _compared(context: Inputs, models: Models, frames: dict[str, pl.DataFrame]) 
     found.add(declared.WRONG_CLOSERS, _over(closers["count"], total["count"]))
     found.add(declared.MAJORITY, _over(closers["majority"], closers["count"]))
     found.add(declared.OUT_OF_QUOTA, _over(total["without_quota"], total["count"]))
+    due = {
+        verifier: [frames["closers"].filter(top_p=low, verifier=verifier, kind=kind) for kind in (0, 1)]
+        for verifier in (NONE, TRAINED)
+    }
+    rare, common = due[TRAINED]
+    chance = _over(rare["due"], rare["due"] + common["due"])
+    found.add(declared.MAJORITY_DUE, _over(closers["majority"], closers["count"]), chance)
+    found.add(declared.RARE_KIND, *(_over(kind["wrong"], kind["due"]) for kind in due[NONE]))
+    beside = frames["objections"].filter(wrong=False).group_by("replica", "learned", maintain_order=True)
+    rates = beside.agg(rate=pl.sum("objected") / pl.sum("n")).pivot("learned", index="replica", values="rate")
+    # A model of which every length was learned from, or none, says nothing.
+    rates = pl.DataFrame({"replica": range(models.count)}).join(rates, on="replica", how="left", maintain_order="left")
+    both = [rates[name] if name in rates.columns else pl.Series([None] * models.count) for name in ("false", "true")]
+    found.add(declared.BEYOND, *(each.cast(pl.Float64).fill_null(float("nan")).to_numpy() for each in both))
     by_prompt = frames["diversity"].group_by("replica", "top_p", "verifier", maintain_order=True)
     diverse = by_prompt.agg(pl.mean("distinct", "right"))
 
@@ -311,6 +421,7 @@ def _compared(context: Inputs, models: Models, frames: dict[str, pl.DataFrame]) 
     found.add(declared.DIVERSITY, completions(high, TRAINED), completions(high, NONE))
     found.add(declared.DIVERSITY_KNOWN, completions(high, GROUND_TRUTH), completions(high, NONE))
     found.add(declared.DIVERSITY_LOW, completions(high, TRAINED), completions(low, NONE))
+    found.add(declared.WITHIN_DISTINCT, completions(high, WITHIN), completions(high, TRAINED))
     for level, top_p in levels.items():
         found.add(declared.RIGHT[level], completions(top_p, TRAINED, "right"), completions(top_p, NONE, "right"))
     found.add(declared.RIGHT_KNOWN, completions(high, GROUND_TRUTH, "right"), completions(high, NONE, "right"))

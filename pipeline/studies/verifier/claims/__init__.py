@@ -1,5 +1,5 @@
-"""The claims of the verifier study (chapter section 6; Li 2025, chapter 3). 33 and 34 are our own, 35 is the half
-of claim 23 that is about queries.
+"""The claims of the verifier study (chapter section 6; Li 2025, chapter 3). 33, 34 and 36 are our own, 35 is the
+half of claim 23 that is about queries.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ STATEMENTS = exact.STATEMENTS | {
     "33": "The law of Dyck strings of one length sums to 1 once a printed sign is corrected.",
     "34": "Both parts of Algorithm 1 count: finding mistakes, and refilling greedily.",
     "35": "Of test cases Algorithm 1 gives more for its queries than sampling alone.",
+    "36": "Most of what the trained verifier sends back is right, above all where it hardly learned.",
 }
 
 
@@ -57,6 +58,7 @@ def judge(context: Results) -> pl.DataFrame:
         dyck.prefixes,
         dyck.unseen,
         dyck.factorial,
+        dyck.objections,
         dyck.walks,
         cases.decoders,
     ):

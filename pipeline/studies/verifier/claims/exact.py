@@ -462,8 +462,17 @@ def _amplification(table: pl.DataFrame) -> Iterator[Gate]:
         f"Algorithm 2 against rejection, H = {AT}",
         f"distance of action-level rejection over that of the first leaf, eps = {AMPLIFIED:g}",
         source,
+        above(1),
+        *reduced(here, pl.col("tv_alrs") / pl.col("tv_first"), NOT_THERE),
+    )
+    yield Gate(
+        "7",
+        f"by how much, H = {AT}",
+        f"distance of action-level rejection over that of the first leaf, eps = {AMPLIFIED:g}",
+        source,
         at_least(SHOWN_MORE),
         *reduced(here, pl.col("tv_alrs") / pl.col("tv_first"), NOT_THERE),
+        kind=OWN,
     )
     level = pl.col("kl_alrs").diff() / pl.col("H").diff()
     up = (1 + pl.col("eps")) ** 2 / (1 + (1 + pl.col("eps")) ** 2)

@@ -1,5 +1,5 @@
-"""Figures ``unseen``, ``truncated`` and ``finding``: mistakes on unseen prompts (Li 2025, Tables 3.3, 3.5 and 3.16, and
-beyond)."""
+"""Figures ``unseen``, ``truncated``, ``finding`` and ``objections``: mistakes on unseen prompts (Li 2025, Tables 3.3,
+3.5 and 3.16, and beyond)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.kit import charts, comparisons, intervals, plots
 from pipeline.kit.charts import Figure, number
 from pipeline.kit.plots import Axis
 from pipeline.kit.results import Results
-from pipeline.studies.verifier.comparisons import FINDING, HIGH, LOW, REFILLING
+from pipeline.studies.verifier.comparisons import FINDING, HIGH, LOW, REFILLING, WITHIN
 from pipeline.studies.verifier.names import GROUND_TRUTH, NONE, RANDOM, TRAINED
 
 LIKELIEST = "the likeliest signs alone, no verifier"
@@ -22,11 +22,13 @@ DECODERS = {
     (RANDOM, "argmax"): "random verifier, greedy refill",
     (TRAINED, "sample"): "trained verifier, sampled refill",
     (TRAINED, "argmax"): "trained verifier, greedy refill (Algorithm 1)",
+    (WITHIN, "argmax"): "the same, asked where it learned",
     (GROUND_TRUTH, "sample"): "ground truth, sampled refill",
     (GROUND_TRUTH, "argmax"): "ground truth, greedy refill",
 }
 
 
+FEW = 20  # strings of a length, fewer of which show nothing
 RIGHT_BELOW: dict[str, Any] = {"align": "left", "dx": 8, "dy": 9}  # of a mark stands its name
 LEFT: dict[str, Any] = {"align": "right", "dx": -8}
 REFILLS = {"": "nothing erased", "sample": "sampled refill", "argmax": "greedy refill"}
@@ -74,14 +76,20 @@ def truncated(context: Results) -> Figure:
     errors = plots.some(context.table("unseen")).filter(pl.col("refill") != "sample", pl.col("verifier") != RANDOM)
     diverse = context.table("diversity").group_by("replica", "top_p", "verifier").agg(pl.mean("right"))
     both = errors.join(diverse, on=["replica", "top_p", "verifier"], maintain_order="left")
-    names = {NONE: "no verifier", TRAINED: "Algorithm 1", GROUND_TRUTH: "Algorithm 1 with the ground truth"}
+    names = {
+        NONE: "no verifier",
+        TRAINED: "Algorithm 1",
+        WITHIN: "Algorithm 1, asked where it learned",
+        GROUND_TRUTH: "Algorithm 1 with the ground truth",
+    }
     means = both.group_by("verifier", "top_p", maintain_order=True).agg(
         pl.mean("right"), percent=(100 * pl.col("errors") / pl.col("n")).mean()
     )
     data = means.sort("verifier", "top_p").with_columns(
         decoder=pl.col("verifier").replace_strict(names, return_dtype=pl.String), word=pl.format("top_p {}", "top_p")
     )
-    looks = dict(zip(names.values(), (charts.BLACK, charts.VERMILLION, charts.BLUE), strict=True))
+    colours = (charts.BLACK, charts.VERMILLION, charts.PURPLE, charts.BLUE)
+    looks = dict(zip(names.values(), colours, strict=True))
     x = Axis("right", "distinct right completions of ten", domain=[0.8, 1.12 * plots.most(data["right"])])
     y = Axis("percent", "wrong, per 100 prompts", domain=[0, 1.12 * plots.most(data["percent"])])
     by = plots.kinds(looks, "decoder", dashes=False, shapes=True).among(data["decoder"])
@@ -109,6 +117,44 @@ def truncated(context: Results) -> Figure:
         told=plots.tell(data, "{decoder}, top_p {top_p}: {right:.2f} right, {percent:.1f} in 100 wrong") + ".",
         width=430,
         height=290,
+    )
+
+
+@plots.drawn("To what the trained verifier objects")
+def objections(context: Results) -> Figure:
+    """Share of strings that the trained verifier sends back by their length, and how many mistakes it learned from."""
+    table = plots.some(context.table("objections"))
+    names = {False: "right so far", True: "the last sign is the first mistake"}
+    data = (
+        table.group_by("place", "wrong", maintain_order=True)
+        .agg(pl.sum("n", "objected"), pl.mean("samples"), pl.col("learned").mean())
+        .filter(pl.col("n") >= FEW)
+        .with_columns(
+            share=pl.col("objected") / pl.col("n"), last=pl.col("wrong").replace_strict(names, return_dtype=pl.String)
+        )
+        .sort("last", "place")
+    )
+    by = plots.kinds(dict(zip(names.values(), (charts.BLUE, charts.VERMILLION), strict=True)), "last", shapes=True)
+    x = Axis("place", "signs of the string", zero=False)
+    counts = data.unique("place", keep="first", maintain_order=True).sort("place")
+    samples = Axis("samples", "mistakes of this length to learn from")
+    panels = [
+        plots.panel(
+            plots.lines(data, x, plots.share("share", "sent back"), by.among(data["last"]), dots=True), None, 300
+        ),
+        plots.panel(plots.lines(counts, x, samples, charts.BLACK, dots=True), None, 190),
+    ]
+    right = table.filter(wrong=False).group_by("learned").agg(share=pl.sum("objected") / pl.sum("n"))
+    shares = {row["learned"]: row["share"] for row in right.iter_rows(named=True)}
+    elsewhere = f", {100 * shares[False]:.0f} of lengths from which it hardly learned" if False in shares else ""
+    return plots.figure(
+        plots.grid(panels, shared=False),
+        data,
+        f"Of 100 right strings the trained verifier sends back {100 * shares.get(True, float('nan')):.0f} of lengths "
+        f"from which it learned{elsewhere}",
+        f"What {plots.count([table['replica'].n_unique()], 'model')} wrote without a verifier at top_p {LOW}, all "
+        f"prefixes together; lengths with {FEW} or more. Right: mean number over models",
+        told=plots.tell(data, "{last}, {place} signs: {share:.2f}") + ".",
     )
 
 

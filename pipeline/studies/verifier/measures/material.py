@@ -67,6 +67,13 @@ def trained(context: Inputs, models: Models) -> verifiers.Trained:
     return verifiers.Trained(models.spec.layers, layers)
 
 
+def lengths_learned_from(context: Inputs, models: Models) -> NDArray[np.int64]:
+    """Return (R, T + 1) of how many mistakes of each length the verifier of each model learned. As many right strings
+    of the grammar are cut to each length."""
+    found = [strings(context, MISTAKES, ERROR, models.limit, replica)[1] for replica in range(models.count)]
+    return np.array([np.bincount(lengths, minlength=models.limit + 1) for lengths in found])
+
+
 def of_model(verifier: verifiers.Trained, replica: int) -> verifiers.Trained:
     """Return the verifier of one model."""
     part = slice(replica, replica + 1)
