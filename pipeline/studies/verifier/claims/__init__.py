@@ -42,7 +42,7 @@ STATEMENTS = exact.STATEMENTS | {
     "33": "The law of Dyck strings of one length sums to 1 once a printed sign is corrected.",
     "34": "Both parts of Algorithm 1 count: finding mistakes, and refilling greedily.",
     "35": "Of test cases Algorithm 1 gives more for its queries than sampling alone.",
-    "36": "Most of what the trained verifier sends back is right, above all where it hardly learned.",
+    "36": "Most of what the trained verifier sends back is right so far; where it hardly learned it objects more.",
 }
 
 
