@@ -307,8 +307,8 @@ def render(notes: Notes, asked: dict[str, int]) -> str:
     ]
     for name, part in noted.items():
         now = notes.now(name)
-        mended = sum(len(of["complaints"]) for code, of in part["by_code"].items() if code != notes.code)
-        counts = (notes.done(name), asked[name], now["done"], len(now["complaints"]), mended)
+        earlier = sum(len(of["complaints"]) for code, of in part["by_code"].items() if code != notes.code)
+        counts = (notes.done(name), asked[name], now["done"], len(now["complaints"]), earlier)
         lines.append(f"| {name} | {' | '.join(f'{count:,}' for count in counts)} | {part['seconds'] / 3600:.1f} |")
     for name, part in noted.items():
         lines += [f"\n## {name.capitalize()}\n", f"{PARTS[name][0][0].upper()}{PARTS[name][0][1:]}.\n"]
