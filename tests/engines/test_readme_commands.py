@@ -82,7 +82,7 @@ def test_a_changed_parameter_and_the_way_back(dyck: Workspace, tmp_path: Path) -
     workspace = copied(dyck, tmp_path / "changed")
     before = workspace.artifacts()
     done = as_typed(workspace, *CHANGING)
-    assert "That runs this run, the experiments that use it, claims and report, and no other job." in README
+    assert "That runs this run, the experiments that use it, claims and report, and no other job;" in README
     loaded = params.load(workspace.path)
     below = {graph.job("train", "dyck-balance", loaded)}
     for job in graph.jobs(loaded):  # each after those that it depends on

@@ -35,7 +35,7 @@ from pipeline.studies.verifier.comparisons import WITHIN
 from pipeline.studies.verifier.datasets import padded
 from pipeline.studies.verifier.measures import material
 from pipeline.studies.verifier.measures.closers import closers_due
-from pipeline.studies.verifier.measures.generation import Completions, Models, complete, ground_truth, states
+from pipeline.studies.verifier.measures.generation import Completions, Models, complete, ground_truth
 from pipeline.studies.verifier.measures.guessing import matching_rate
 from pipeline.studies.verifier.names import GROUND_TRUTH, NONE, RANDOM, STRINGS, TRAINED
 
@@ -250,35 +250,33 @@ def _objections(
 ) -> pl.DataFrame:
     """Return to what the verifier would object of what a model wrote without it, by the place of the last sign.
 
-    Of the first completion of each prompt every prefix is asked about, up to the first mistake.
+    Of the first completion of each prompt every prefix that is longer is asked about, up to the first mistake.
     """
-    threshold, rows = context.settings.verifier.threshold, []
-    runs = context.entry.repeats
+    threshold, runs = context.settings.verifier.threshold, context.entry.repeats
+    state, places = decoder.state_names(models.spec)[models.spec.layers], np.arange(models.limit)
+    frames = []
     for r in range(models.count):
         one, own = models.one(r), material.of_model(trained, r)
         tokens, lengths, prompts = (part[r, ::runs] for part in (done.tokens, done.lengths, done.prompts))
-        at, _ = language.first_errors(tokens, lengths, models.brackets)
-        for place in range(int(prompts.min()), models.limit):  # a prompt of so many tokens is followed by this place
-            shown = (place >= prompts) & (place < lengths) & ((at < 0) | (place <= at))
-            if not shown.any():
-                continue
-            ends = np.full(int(shown.sum()), place + 1)
-            right = scores(own.weights, states(one, models.spec.layers, tokens[shown], ends)).softmax(-1)[0, :, 1]
-            objected, wrong = right.numpy() < threshold, at[shown] == place
-            for which in (False, True):
-                if (wrong == which).any():
-                    rows.append(
-                        {
-                            "replica": r,
-                            "place": place,
-                            "wrong": which,
-                            "n": int((wrong == which).sum()),
-                            "objected": int(objected[wrong == which].sum()),
-                            "samples": int(samples_RxT[r, place + 1]),
-                            "learned": bool(learned_RxT[r, place + 1]),
-                        }
-                    )
-    return pl.DataFrame(rows)
+        with torch.no_grad():
+            ids = torch.from_numpy(tokens)[None]
+            _, recorded = decoder.forward(one.spec, one.params, one.params["head.W"], ids, record=[state])
+            right = scores(own.weights, recorded[state].flatten(1, 2)).softmax(-1)[0, :, 1].reshape(tokens.shape)
+        at = language.first_errors(tokens, lengths, models.brackets)[0][:, None]
+        asked = (places >= prompts[:, None]) & (places < lengths[:, None]) & ((at < 0) | (places <= at))
+        row, place = np.nonzero(asked)
+        each = pl.DataFrame(
+            {
+                "place": place,
+                "wrong": at[row, 0] == place,
+                "objected": right.numpy()[row, place] < threshold,
+                "samples": samples_RxT[r, place + 1],
+                "learned": learned_RxT[r, place + 1],
+            }
+        )
+        by_place = each.group_by("place", "wrong", "samples", "learned").agg(pl.len().alias("n"), pl.sum("objected"))
+        frames.append(by_place.sort("place", "wrong").select(pl.lit(r).alias("replica"), pl.all()))
+    return pl.concat(frames)
 
 
 def _examples(models: Models, done: Completions) -> list[dict[str, Any]]:
@@ -407,11 +405,11 @@ def _compared(context: Inputs, models: Models, frames: dict[str, pl.DataFrame]) 
     found.add(declared.MAJORITY_DUE, _over(closers["majority"], closers["count"]), chance)
     found.add(declared.RARE_KIND, *(_over(kind["wrong"], kind["due"]) for kind in due[NONE]))
     beside = frames["objections"].filter(wrong=False).group_by("replica", "learned", maintain_order=True)
-    rates = beside.agg(rate=pl.sum("objected") / pl.sum("n")).pivot("learned", index="replica", values="rate")
-    # A model of which every length was learned from, or none, says nothing.
-    rates = pl.DataFrame({"replica": range(models.count)}).join(rates, on="replica", how="left", maintain_order="left")
-    both = [rates[name] if name in rates.columns else pl.Series([None] * models.count) for name in ("false", "true")]
-    found.add(declared.BEYOND, *(each.cast(pl.Float64).fill_null(float("nan")).to_numpy() for each in both))
+    rates = beside.agg(rate=pl.sum("objected") / pl.sum("n"))
+    hardly, learned = (rates.filter(learned=whether).drop("learned") for whether in (False, True))
+    paired = hardly.join(learned, on="replica", suffix="_learned", maintain_order="left")
+    left_out, why = models.count - paired.height, "of all lengths something was learned"
+    found.add(declared.BEYOND, paired["rate"], paired["rate_learned"], excluded=left_out, reason=why)
     by_prompt = frames["diversity"].group_by("replica", "top_p", "verifier", maintain_order=True)
     diverse = by_prompt.agg(pl.mean("distinct", "right"))
 

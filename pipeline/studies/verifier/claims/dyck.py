@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.kit import comparisons, evidence, intervals
+from pipeline.kit import evidence
 from pipeline.kit.conditions import above, at_least, at_most, below, within
-from pipeline.kit.verdicts import Gate, Measured, Published
+from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.verifier import comparisons as c
 from pipeline.studies.verifier.names import GROUND_TRUTH, HELD, RANDOM, SEEN, TRAINED
 from schemas.claims import OWN
@@ -225,7 +225,8 @@ def objections(context: Results) -> Iterator[Gate]:
         yield evidence.gate(
             context, "36", f"sent back though right, top_p {p}", comparison, above(0.5), source, kind=OWN
         )
-    yield _beyond(context, source)
+    name = "lengths from which it hardly learned"
+    yield evidence.gate(context, "36", name, c.BEYOND, above(0), source, kind=OWN)
     for p in (c.LOW, c.HIGH):
         for name, comparison, bar in (
             ("mistakes taken away where it learned", c.WITHIN_LEFT[p], above(0)),
@@ -236,32 +237,6 @@ def objections(context: Results) -> Iterator[Gate]:
             yield evidence.gate(context, "36", f"{name}, top_p {p}", comparison, bar, source, kind=OWN)
     name = "more distinct completions where it learned, top_p 1.0"
     yield evidence.gate(context, "36", name, c.WITHIN_DISTINCT, above(0), source, kind=OWN)
-
-
-def _beyond(context: Results, source: str) -> Gate:
-    """Return the gate of claim 36 on right strings of lengths from which a verifier hardly learned, over the models
-    that have such lengths."""
-    right = context.table("objections").filter(wrong=False)
-    rates = right.group_by("replica", "learned").agg(rate=pl.sum("objected") / pl.sum("n"))
-    both = [rates.filter(learned=learned).select("replica", "rate") for learned in (False, True)]
-    paired = both[0].join(both[1], on="replica", suffix="_learned").sort("replica")
-    (confidence,) = context.table(comparisons.TABLE)["confidence"].unique()
-    found = intervals.mean_difference(paired["rate"], paired["rate_learned"], confidence, paired=True)
-    left_out = right["replica"].n_unique() - paired.height
-    measured = Measured(
-        found.value,
-        found.lo,
-        found.hi,
-        found.n,
-        left_out,
-        "of all lengths something was learned" if left_out else "",
-        found.kind,
-        found.fewest,
-        confidence,
-    )
-    measure = f"{c.BEYOND.measure}: {c.BEYOND.arms[0].name}, less {c.BEYOND.arms[1].name}"
-    name = "lengths from which it hardly learned"
-    return Gate("36", name, measure, source, above(0), measured if right.height else None, "no strings", kind=OWN)
 
 
 def walks(context: Results) -> Iterator[Gate]:

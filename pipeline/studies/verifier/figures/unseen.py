@@ -123,9 +123,9 @@ def truncated(context: Results) -> Figure:
 @plots.drawn("To what the trained verifier objects")
 def objections(context: Results) -> Figure:
     """Share of strings that the trained verifier sends back by their length, and how many mistakes it learned from."""
-    table = plots.some(context.table("objections"))
+    table = context.table("objections")
     names = {False: "right so far", True: "the last sign is the first mistake"}
-    data = (
+    by_place = (
         table.group_by("place", "wrong", maintain_order=True)
         .agg(pl.sum("n", "objected"), pl.mean("samples"), pl.col("learned").mean())
         .filter(pl.col("n") >= FEW)
@@ -134,6 +134,7 @@ def objections(context: Results) -> Figure:
         )
         .sort("last", "place")
     )
+    data = plots.some(by_place, f"no length has {FEW} strings")
     by = plots.kinds(dict(zip(names.values(), (charts.BLUE, charts.VERMILLION), strict=True)), "last", shapes=True)
     x = Axis("place", "signs of the string", zero=False)
     counts = data.unique("place", keep="first", maintain_order=True).sort("place")
