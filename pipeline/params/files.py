@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from pipeline.params import grids
 from pipeline.params.checking import File
+from pipeline.params.origin import VARIANTS, origin
 from pipeline.params.reading import read
 from pipeline.params.sharing import SHARED, expand
 
@@ -94,6 +95,17 @@ class StudyFiles(File):
         return {self.name: settings} | {file.name: self.values[key] for key, file in self._sections.items()}
 
     def refuse(self, path: str, text: str) -> NoReturn:
-        """Raise SandglassError that says what is wrong with the value at ``path``, and in which file that is."""
-        file: File = self._sections.get(path.partition(".")[0], self._settings)
+        """Raise SandglassError that says what is wrong with the value at ``path``, in which file that is, and where.
+
+        A value that an entry, or a variant of one, takes from elsewhere is refused there, where it can be mended.
+        """
+        section, _, rest = path.partition(".")
+        file: File = self._sections.get(section, self._settings)
+        stands = origin(self.written.get(section, {}), self.shared.get(section, {}), rest) if rest else rest
+        if stands != rest:
+            key, *keys = rest.split(".")
+            member = keys[1] if keys[0] == VARIANTS else key
+            file.refuse(
+                stands if stands.startswith(f"{SHARED}.") else f"{section}.{stands}", f"{text} (taken by {member})"
+            )
         file.refuse(path, text)

@@ -31,7 +31,8 @@ ROOT = Path(__file__).parents[2]
 DYCK = params.study_file("dyck", "title")
 RUNS = params.study_file("dyck", "runs")
 RUN = "runs/dyck-standard"
-VARIANT = "dyck-standard.variants.dyck-standard"  # the first of this run's members, where it is refused
+VARIANT = "dyck-standard.variants.dyck-standard"  # the first of this run's members
+ENTRY = f"{RUNS}: dyck-standard"  # where what the run says for all of them is refused
 MAIN = ("scale", "seed", "device", "studies", "seeed")  # keys of params.yaml; all others are of the study's files
 
 
@@ -118,22 +119,22 @@ MUTATIONS = [
     ("studies", ["depth"], ["studies: there is no file params/depth/study.yaml"]),
     ("studdies", {}, ["studdies: unknown key", "valid: title, source, analysis, claims"]),
     ("datasets", [], ["expected a mapping at the top, got list"]),
-    (f"{RUN}/widht", 50, [f"{VARIANT}.widht: unknown key", "did you mean 'width'"]),
-    (f"{RUN}/lr", "fast", [f"{VARIANT}.lr:", "valid number", "'fast'"]),
-    (f"{RUN}/lr", -0.1, [f"{VARIANT}.lr:", "greater than 0", "-0.1"]),
+    (f"{RUN}/widht", 50, [f"{ENTRY}.widht: unknown key", "did you mean 'width'"]),
+    (f"{RUN}/lr", "fast", [f"{ENTRY}.lr:", "valid number", "'fast'"]),
+    (f"{RUN}/lr", -0.1, [f"{ENTRY}.lr:", "greater than 0", "-0.1"]),
     (f"{RUN}/heads", 3, [f"{VARIANT}:", "multiple of heads"]),
-    (f"{RUN}/block", "gtp", [f"{VARIANT}.block:", "'gpt', 'resln', 'stripped', 'no_skip' or 'eq6'"]),
+    (f"{RUN}/block", "gtp", [f"{ENTRY}.block:", "'gpt', 'resln', 'stripped', 'no_skip' or 'eq6'"]),
     (f"{RUN}/study", "dyck", ["dyck-standard.study: is 'dyck' for all", "leave it out"]),
     (
         f"{RUN}/model",
         "transformer/decodr",
         ["dyck-standard.model: there is no module", "did you mean 'transformer/decoder'"],
     ),
-    (f"{RUN}/model", "transformer", [f"{VARIANT}.model:", "match pattern"]),
+    (f"{RUN}/model", "transformer", [f"{ENTRY}.model:", "match pattern"]),
     (
         f"{RUN}/dataset",
         "dyck-train-complet",
-        [f"{VARIANT}", "dataset: no such dataset", "did you mean 'dyck-train-complete'"],
+        [f"{ENTRY}.dataset: no such dataset", "did you mean 'dyck-train-complete'"],
     ),
     (
         f"{RUN}/steps",
@@ -146,7 +147,7 @@ MUTATIONS = [
         ["steps: expected exactly the keys smoke, quick, paper and, where it differs, long", "got smoke, long, paper"],
     ),
     # An impossible value at a scale that is not in use is found all the same.
-    (f"{RUN}/steps", {"smoke": 1, "quick": 2, "paper": 0}, [f"{VARIANT}.steps:", "greater than or equal to 1"]),
+    (f"{RUN}/steps", {"smoke": 1, "quick": 2, "paper": 0}, [f"{ENTRY}.steps:", "greater than or equal to 1"]),
     (f"{RUN}/variants", {}, ["dyck-standard.variants: expected a mapping of at least one id"]),
     (f"{RUN}/variants", ["dyck-standard"], ["dyck-standard.variants: expected a mapping"]),
     (f"{RUN}/variants/dyck-standard", 3, [f"{VARIANT}: expected a mapping, got 3"]),
