@@ -47,6 +47,11 @@ class Cause:
             return f"{text} ({self.note})"
         return f"{text}, made by {names(self.makers)}" if self.makers else text
 
+    @property
+    def is_absence(self) -> bool:
+        """Return whether an output that is recorded is not here: it was deleted, or never fetched."""
+        return self.kind == "output" and self.new is None
+
     def _difference(self) -> str:
         old, new = self.old, self.new
         if isinstance(old, list) and isinstance(new, list):  # they can be long
@@ -226,7 +231,7 @@ def _pins(text: str) -> dict[str, str]:
 
 def _output_note(old: str | None, new: str | None, file: Path, made: bool) -> str:
     if new is None:
-        return "missing"
+        return "not here"
     if not made:
         return STRAY
     return "not the file that was recorded: edited, damaged, or made by hand"

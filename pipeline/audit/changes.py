@@ -33,6 +33,12 @@ class Change:
         """Return whether DVC runs the job whatever its parents make; else only where they make other bytes."""
         return not self.because or any(not set(cause.makers) & set(self.because) for cause in self.causes)
 
+    @property
+    def is_edited(self) -> bool:
+        """Return whether something of the job itself differs, and not merely is not here."""
+        own = [cause for cause in self.causes if not set(cause.makers) & set(self.because)]
+        return any(not cause.is_absence for cause in own)
+
 
 @dataclass
 class Changes:

@@ -61,6 +61,7 @@ def _print(console: Console, shown: list[Change], diff: Changes, busy: str | Non
     if not shown:
         console.print(f"nothing to do: {'everything' if name is None else escape(name)} is up to date")
         return
+    _print_reach(console, shown)
     if len(shown) == 1:
         console.print("both engines run it")
         return
@@ -70,6 +71,23 @@ def _print(console: Console, shown: list[Change], diff: Changes, busy: str | Non
         console.print("dvc repro runs them as well")
     else:
         console.print(f"dvc repro runs {names(certain)}, the others only where what these make comes out different")
+
+
+def _print_reach(console: Console, shown: list[Change]) -> None:
+    """Print which jobs an edit reaches, where others would run only because results are not here."""
+    if not any(cause.is_absence for change in shown for cause in change.causes):
+        return
+    reached: dict[graph.Job, None] = {}
+    for change in shown:  # parents first
+        if change.is_edited or not reached.keys().isdisjoint(change.because):
+            reached[change.job] = None
+    if reached:
+        others = "; the others make what is not here" if len(reached) < len(shown) else ""
+        console.print(f"an edit reaches {names(reached)}{others}")
+    else:
+        console.print(
+            "no edit reaches them: they make what is not here; `dvc pull --allow-missing` fetches what is published"
+        )
 
 
 def _groups(shown: list[Change]) -> Iterator[tuple[list[graph.Job], list[str]]]:

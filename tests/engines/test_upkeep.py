@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,16 @@ def test_why_two_changes_at_once_and_undone(built: Workspace) -> None:
     built.git("checkout", "-q", RUNS)
     assert _pipeline(built, "why", "--check") == "nothing to do: everything is up to date\n"
     assert built.planned() == set()
+
+
+def test_why_tells_an_edit_from_what_is_not_here(built: Workspace) -> None:
+    shutil.rmtree(built.path / "data/datasets/toy/toy-numbers")
+    text = _pipeline(built, "why")
+    assert "md5" in text and "none (not here)\n" in text
+    assert "no edit reaches them: they make what is not here" in text and "an edit reaches" not in text
+    _set_lr_of_b(built)
+    text = _pipeline(built, "why", "analyse-toy-means")
+    assert "\nan edit reaches train-toy-b, analyse-toy-means; the others make what is not here\n" in text
 
 
 def test_why_sees_a_change_after_it_saw_none(built: Workspace) -> None:

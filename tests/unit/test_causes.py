@@ -28,7 +28,7 @@ from pipeline.errors import SandglassError
             Cause("code", "pipeline/store/tables.py", "a" * 32, "b" * 32),
             "code pipeline/store/tables.py: md5 aaaaaaaa → bbbbbbbb",
         ),
-        (Cause("output", "data/x", "a" * 32, None, "missing"), "output data/x: md5 aaaaaaaa → none (missing)"),
+        (Cause("output", "data/x", "a" * 32, None, "not here"), "output data/x: md5 aaaaaaaa → none (not here)"),
         (
             Cause("data", "data/x", None, "b" * 32, makers=(Job("train", "a", "s"),)),
             "data data/x: md5 none → bbbbbbbb, made by train-a",
