@@ -41,7 +41,7 @@ def test_at_the_origin_of_a_value_stands_the_value(study: str) -> None:
             part = is_per_scale(found) and all(LIKE in str(each) or each == value[key] for key, each in found.items())
             assert found == value or part, path
             count += 1
-    assert count > 40
+    assert count > 20
 
 
 @pytest.mark.parametrize(
