@@ -29,15 +29,19 @@ class Change:
     because: tuple[graph.Job, ...]
 
     @property
+    def own(self) -> list[Cause]:
+        """Return what differs for the job itself: of what a parent will make anew, the parent says it."""
+        return [cause for cause in self.causes if not set(cause.makers) & set(self.because)]
+
+    @property
     def certain(self) -> bool:
         """Return whether DVC runs the job whatever its parents make; else only where they make other bytes."""
-        return not self.because or any(not set(cause.makers) & set(self.because) for cause in self.causes)
+        return not self.because or bool(self.own)
 
     @property
     def is_edited(self) -> bool:
         """Return whether something of the job itself differs, and not merely is not here."""
-        own = [cause for cause in self.causes if not set(cause.makers) & set(self.because)]
-        return any(not cause.is_absence for cause in own)
+        return any(not cause.is_absence for cause in self.own)
 
 
 @dataclass

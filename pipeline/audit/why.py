@@ -37,10 +37,7 @@ def explain(name: str | None, *, as_json: bool = False) -> bool:
 
 
 def _lines(change: Change) -> Iterator[str]:
-    for cause in change.causes:
-        # What a parent will make anew is said of the parent.
-        if not set(cause.makers) & set(change.because):
-            yield str(cause)
+    yield from map(str, change.own)
     if change.because:
         yield f"because {names(change.because)} will run"
 

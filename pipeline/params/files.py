@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from pipeline.params import grids
 from pipeline.params.checking import File
-from pipeline.params.origin import VARIANTS, origin
+from pipeline.params.origin import origin
 from pipeline.params.reading import read
 from pipeline.params.sharing import SHARED, expand
 
@@ -101,11 +101,8 @@ class StudyFiles(File):
         """
         section, _, rest = path.partition(".")
         file: File = self._sections.get(section, self._settings)
-        stands = origin(self.written.get(section, {}), self.shared.get(section, {}), rest) if rest else rest
-        if stands != rest:
+        place = origin(self.written.get(section, {}), self.shared.get(section, {}), rest)
+        if place != rest:
             key, *keys = rest.split(".")
-            member = keys[1] if keys[0] == VARIANTS else key
-            file.refuse(
-                stands if stands.startswith(f"{SHARED}.") else f"{section}.{stands}", f"{text} (taken by {member})"
-            )
+            file.refuse(place, f"{text} (taken by {keys[1] if keys[0] == grids.VARIANTS else key})")
         file.refuse(path, text)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.params.grids import VARIANTS
 from pipeline.params.sharing import LIKE, SHARED
-
-VARIANTS = "variants"
 
 
 def origin(entries: Mapping[str, Any], shared: Mapping[str, Any], path: str) -> str:
