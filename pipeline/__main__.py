@@ -350,14 +350,21 @@ def claims(
     verdict: Annotated[
         str | None, typer.Option(help="holds, undecided, contradicted in part, contradicted, too few models or not run")
     ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="what is not decided yet, and what would decide it")] = False,
     json: AsJson = False,
 ) -> None:
     """Show the published claims and how each stands: this build and the reference sets, the best evidence first."""
-    from pipeline.audit.claims import show_all
+    from pipeline.audit.claims import show_all, show_open
 
     if study is not None and named is not None:
         raise typer.BadParameter("name one study, as an argument or with --study")
-    show_all(named if study is None else study, verdict, as_json=json)
+    if open_ and verdict is not None:
+        raise typer.BadParameter("--open or --verdict, not both")
+    which = named if study is None else study
+    if open_:
+        show_open(which, as_json=json)
+    else:
+        show_all(which, verdict, as_json=json)
 
 
 @app.command()

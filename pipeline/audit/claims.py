@@ -47,15 +47,8 @@ def show_all(study: str | None, verdict: str | None, *, as_json: bool) -> None:
 
     Raises SandglassError if ``study`` or ``verdict`` is not known, or no claims are here.
     """
-    known = params.load().studies
-    if study is not None and study not in known:
-        raise SandglassError(f"claims: no study is called {study!r}; {meant(study, known)}")
     criterion = None if verdict is None else _verdict(verdict)
-    by_study = {key: standing.lines(standing.rows(key, partial=True)) for key in ([study] if study else known)}
-    if not any(by_study.values()):
-        raise SandglassError(
-            "no claims are here: `dvc pull --allow-missing` fetches the published ones, `make reproduce` builds them"
-        )
+    by_study = {key: standing.lines(rows) for key, rows in _read(study).items()}
     shown = {key: [line for line in lines if criterion in (None, line.verdict)] for key, lines in by_study.items()}
     if as_json:
         print(json.dumps({key: list(map(asdict, lines)) for key, lines in shown.items()}, indent=1))
@@ -65,6 +58,44 @@ def show_all(study: str | None, verdict: str | None, *, as_json: bool) -> None:
         if lines:
             console.print(_overview(key, lines))
     console.print("one claim with its gates: python -m pipeline show STUDY:NUMBER")
+
+
+def _read(study: str | None) -> dict[str, list[Row]]:
+    """Return the gates of a study, or of all. Raises SandglassError as `show_all` does."""
+    known = params.load().studies
+    if study is not None and study not in known:
+        raise SandglassError(f"claims: no study is called {study!r}; {meant(study, known)}")
+    gates = {key: standing.rows(key, partial=True) for key in ([study] if study else known)}
+    if not any(gates.values()):
+        raise SandglassError(
+            "no claims are here: `dvc pull --allow-missing` fetches the published ones, `make reproduce` builds them"
+        )
+    return gates
+
+
+def show_open(study: str | None, *, as_json: bool) -> None:
+    """Print the published statements that no evidence decides yet, what was measured, and what would decide each.
+
+    Raises SandglassError as `show_all` does.
+    """
+    gates = {key: standing.open_gates(rows) for key, rows in _read(study).items()}
+    if as_json:
+        plain = {key: [_plain(row) | {"decided_by": way} for row, way in each] for key, each in gates.items()}
+        print(json.dumps(plain, indent=1))
+        return
+    console = Console(highlight=False)
+    for key, each in gates.items():
+        if not each:
+            console.print(f"{key}: all that it can test are decided")
+            continue
+        table = Table(title=f"open of {key}", title_justify="left", box=None, pad_edge=False)
+        for column in ("claim", "what would decide it", ""):
+            table.add_column(column, justify="right" if column == "claim" else "left")
+        for row, way in each:
+            evidence = escape(f"{row['scale']}: {measured(row)}")
+            table.add_row(row["claim"], way, f"{escape(row['predicate'])}\n[dim]{evidence}[/]")
+        console.print(table)
+    console.print("models of an arm: replicas in params/<study>/runs.yaml; a gate with all evidence: show STUDY:NUMBER")
 
 
 def _overview(study: str, lines: list[Line]) -> Table:

@@ -196,6 +196,17 @@ def _count(results: Results, _: str) -> str:
     return textwrap.fill(text, WIDTH, break_on_hyphens=False)
 
 
+def _open(results: Results, _: str) -> str:
+    """Of each study how many statements are open, by what would decide them."""
+    rows = []
+    for study in results.params.studies:
+        if (claims := results.claims(study)) is not None:
+            gates = standing.beside_sets(claims, results.sets(study))
+            ways = Counter(way for _, way in standing.open_gates(gates))
+            rows.append([f"`{study}`", *(str(ways[way]) for way in standing.WAYS)])
+    return _table(["", *standing.WAYS], rows)
+
+
 def _decided(results: Results, study: str) -> tuple[int, int] | None:
     claims = results.claims(study)
     return None if claims is None else standing.decided(standing.beside_sets(claims, results.sets(study)))
@@ -276,6 +287,7 @@ BLOCKS: dict[str, Callable[[Results, str], str]] = {
     "findings": _findings,
     "studies": _studies,
     "count": _count,
+    "open": _open,
     "verdicts": _verdicts,
     "jobs": _jobs,
     "audit": _audit,

@@ -21,6 +21,12 @@ from schemas.claims import EXTERNAL, FAILS, HOLDS, KINDS, NOT_RUN, SCALES, STATE
 PLURAL = {HOLDS: "hold", FAILS: "fail"}  # of gates
 MEASURED = ("verdict", "value", "lo", "hi", "n")  # of a gate: what makes two rows say the same
 
+# What would decide a gate that is open.
+MANY = 30  # models of an arm
+FEWER_MODELS, MORE_MODELS = f"up to {MANY} models", f"more than {MANY}"
+LARGER, OTHERS = "scale paper", "other models"
+WAYS = (FEWER_MODELS, MORE_MODELS, LARGER, OTHERS)
+
 
 @dataclass(frozen=True)
 class Line:
@@ -128,6 +134,32 @@ def decided(rows: list[Row]) -> tuple[int, int]:
     """
     asked = [row for row in rows if row["kind"] == STATED and not row["reason"].startswith(EXTERNAL)]
     return sum(best(row) in (HOLDS, FAILS) for row in asked), len(asked)
+
+
+def open_gates(rows: list[Row]) -> list[tuple[Row, str]]:
+    """Return the gates of `decided` that are not, each as the row that tells most of it, and what would decide it.
+
+    What is undecided, or on too few models, takes more of them, by the estimate ``replicas_needed``; where the measured
+    value is so near to the bar that there is none, more than any. What was not run takes the published size, or else
+    other models than those of builds and sets, as does what leaves all of them out, for instance for not having
+    learned.
+    """
+    found = []
+    for row in rows:
+        if row["kind"] != STATED or row["reason"].startswith(EXTERNAL) or best(row) in (HOLDS, FAILS):
+            continue
+        told, _ = strongest(row)
+        if told["verdict"] in UNTESTED:
+            tried = [each for scale in SCALES for each, _ in _evidence(row, scale) if each["verdict"] == TOO_FEW]
+            told = max(tried, key=lambda each: each.get("n") or 0, default=told)
+        if told["verdict"] == NOT_RUN and told.get("value") is not None:
+            way = LARGER
+        elif told["verdict"] == NOT_RUN or not told.get("n"):
+            way = OTHERS
+        else:
+            way = FEWER_MODELS if (told.get("replicas_needed") or MANY + 1) <= MANY else MORE_MODELS
+        found.append((row | told, way))
+    return found
 
 
 def counts(rows: list[Row]) -> list[tuple[str, list[tuple[str, int]]]]:

@@ -8,7 +8,7 @@ import polars as pl
 from workspace import Workspace
 
 from pipeline.store import tables
-from schemas.claims import CONTRADICTED, FAILS, HOLDS, Claims
+from schemas.claims import CONTRADICTED, FAILS, HOLDS, STATED, UNDECIDED, Claims
 
 
 def pipeline(workspace: Workspace, *arguments: str, status: int = 0) -> str:
@@ -37,6 +37,19 @@ def test_a_claim_stands_as_the_best_evidence_says(built: Workspace) -> None:
         assert found == {"toy": [line]}
 
 
+def test_what_is_open_and_what_would_decide_it(built: Workspace) -> None:
+    assert "toy: all that it can test are decided" in pipeline(built, "claims", "--open")
+    file = built.path / "data/claims/toy/claims.parquet"
+    ours = tables.read(file, Claims)
+    few = pl.when(pl.col("kind") == STATED).then(pl.lit(UNDECIDED)).otherwise("verdict")
+    numbers = {"n": pl.lit(3, pl.Int32), "replicas_needed": pl.lit(12, pl.Int32)}
+    tables.write(ours.with_columns(verdict=few, **numbers), file, Claims)
+    text = " ".join(pipeline(built, "claims", "toy", "--open").split())
+    assert "up to 30 models" in text and "about 12 would decide it" in text and "replicas in params/<study>" in text
+    (gate,) = json.loads(pipeline(built, "claims", "--open", "--json"))["toy"]
+    assert (gate["verdict"], gate["decided_by"]) == (UNDECIDED, "up to 30 models")
+
+
 def test_one_claim_with_its_gates(built: Workspace) -> None:
     frozen(built, HOLDS)
     text = pipeline(built, "show", "toy:1")
@@ -54,6 +67,8 @@ def test_what_is_not_known_is_answered_with_what_is(built: Workspace) -> None:
         (["claims", "--study", "ty"], "did you mean toy?"),
         (["claims", "ty"], "did you mean toy?"),
         (["claims", "toy", "--study", "toy"], "as an argument or with --study"),
+        (["claims", "ty", "--open"], "did you mean toy?"),
+        (["claims", "--open", "--verdict", "holds"], "not both"),
         (["claims", "--verdict", "maybe"], "there are: holds, undecided"),
         (["show", "ty:1"], "did you mean toy?"),
         (["show", "toy:2"], "did you mean toy:1?"),

@@ -137,6 +137,28 @@ def test_what_decides_is_counted_by_the_strongest_evidence_without_what_a_user_h
     assert standing.decided([]) == (0, 0)
 
 
+def test_of_what_is_open_it_is_said_what_would_decide_it() -> None:
+    rows = [
+        row(HOLDS, reason=""),
+        row(NOT_RUN, ("long", UNDECIDED, 6), reason=""),
+        row(UNDECIDED, reason="across", n=6, replicas_needed=12),
+        row(UNDECIDED, reason="across", n=6, replicas_needed=72),
+        row(TOO_FEW, reason="2 of 3", n=2, replicas_needed=6),
+        row(TOO_FEW, reason="0 of 3", n=0, replicas_needed=6),
+        row(NOT_RUN, reason="needs scale paper", value=0.5, n=6),
+        row(NOT_RUN, reason="not run"),
+        row(NOT_RUN, reason=f"{EXTERNAL}: no folder is named"),
+        row(UNDECIDED, reason="across", n=6, replicas_needed=12, kind=OWN),
+    ]
+    ways = [way for _, way in standing.open_gates(rows)]
+    few, many, larger, others = standing.WAYS
+    assert ways == [many, few, many, few, others, larger, others]
+    decided, asked = standing.decided(rows)
+    assert len(ways) == asked - decided
+    told, _ = standing.open_gates(rows)[0]
+    assert (told["scale"], told["n"], told["claim"]) == ("long", 6, "1")
+
+
 def gate(claim: str, name: str, comparison: str, bound: str = "value > 0", words: str = "it") -> dict[str, Any]:
     """A row of a claims table, as far as it says what is asked."""
     asked = {"comparison": comparison, "bound": bound, "predicate": f"{words}: {in_words(parsed(bound))}"}
