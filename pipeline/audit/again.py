@@ -198,7 +198,16 @@ def _from_tables(job: graph.Job, folder: Path) -> _Made:
         for file in compared
         if file.state not in (IDENTICAL, WITHIN) and Path(file.path).is_file()
     ]
-    return _Made(job, len(made), together(findings, len(made)) if job.step == "report" else findings)
+    if job.step == "report" and findings:
+        drawn, now = site.identity(), site.identity(folder)
+        findings = together(findings, len(made)) if drawn == now else [_older(drawn, now, findings[0].mend)]
+    return _Made(job, len(made), findings)
+
+
+def _older(drawn: str | None, now: str | None, mend: str) -> Finding:
+    """Return the finding that a site was drawn before code or parameters changed, for instance by `git pull`."""
+    text = f"was drawn from other code or parameters than these (its build is {drawn}, today's {now}): draw it again"
+    return Finding(AGAIN, str(paths.REPORT), text, mend)
 
 
 def together(findings: list[Finding], pages: int) -> list[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable
 from importlib.metadata import version
@@ -39,6 +40,14 @@ def is_here() -> bool:
 def is_from_store() -> bool:
     """Return whether the site that lies here says that it was drawn from the store."""
     return is_here() and 'class="from-store"' in graph.REPORT_PAGE.read_text(encoding="utf-8", errors="replace")
+
+
+def identity(folder: Path = Path()) -> str | None:
+    """Return the md5 of code inputs and parameters from which the site below ``folder`` says that it was drawn."""
+    page = folder / graph.REPORT_PAGE
+    text = page.read_text(encoding="utf-8", errors="replace") if page.is_file() else ""
+    found = re.search(r'<dt>Build</dt><dd>.*?<code class="long">([0-9a-f]{32})</code>', text)
+    return found and found[1]
 
 
 def build_from_store(params: Params) -> int:

@@ -212,6 +212,11 @@ def test_an_edited_page_is_named(built: Workspace, template: Path) -> None:
     page.write_text(page.read_text().replace("holds", "fails", 1))
     (finding,) = audit(built, 1)["findings"]
     assert finding["mend"] == "python -m pipeline report --from-store"
+    # One that was drawn before a `git pull` was not edited.
+    built.edit("pipeline/report/index.html.j2")
+    (finding,) = [each for each in audit(built, 1)["findings"] if each["part"] == "made again"]
+    assert finding["what"] == "data/report" and "drawn from other code or parameters" in finding["text"]
+    assert finding["mend"] == "python -m pipeline report --from-store"
 
 
 def test_a_claim_that_was_edited_with_its_record_and_committed_is_named(built: Workspace) -> None:
