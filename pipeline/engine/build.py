@@ -48,7 +48,8 @@ SHOWN_LINES = 8  # of Snakemake's log, and failed jobs, at the end of a build th
 
 @dataclass(frozen=True)
 class Reference:
-    """What a build took on the reference machine: seconds of each job, and from start to end.
+    """What a build took on the reference machine: seconds of each job, and from start to end. Jobs that it never ran
+    have the seconds of another machine, which says more than nothing.
 
     ``outputs`` stands for the results that are committed (`lockfile.digest`), and ``made_on`` for the machine that made
     them, which may be another than the one that the times are of; empty where that was not recorded.
@@ -65,10 +66,10 @@ class Reference:
         """Return the recorded times at ``scale``; without a record, an empty `Reference`."""
         try:
             times = json.loads((root / TIMES).read_text(encoding="utf-8"))[scale]
-            machine = times["machine"]
-            return cls(
-                machine, times["elapsed"], times["jobs"], times.get("outputs", ""), times.get("made_on", machine)
-            )
+            machine, jobs = times["machine"], dict(times["jobs"])
+            for others in times.get("elsewhere", {}).values():
+                jobs = others | jobs
+            return cls(machine, times["elapsed"], jobs, times.get("outputs", ""), times.get("made_on", machine))
         except (OSError, ValueError, KeyError):
             return cls("", 0.0, {})
 
@@ -230,21 +231,35 @@ def _say_what_went_wrong(outcome: Outcome, started: float) -> None:
     say("when that is mended, the same command continues")
 
 
-def record(elapsed: float, root: Path = Path()) -> int:
+def record(elapsed: float | None, root: Path = Path()) -> int:
     """Write what the jobs of this work tree took, on which machine, and what they made to ``profiles/times.json``.
 
-    ``elapsed`` is the time of the whole build in seconds, at the scale of params.yaml.
+    ``elapsed`` is the time of the whole build in seconds, at the scale of params.yaml. None: this is another machine
+    than the reference, and built only some studies; it adds the jobs that have no time yet, under its own name.
 
-    Returns how many jobs have a record in logs/steps/.
+    Returns how many jobs of this work tree have one in the file.
     """
     loaded = params.load(root)
     steps = {job.name: _step(job.name, root) for job in graph.jobs(loaded)}
     jobs = {name: round(log["seconds"], 1) for name, log in steps.items() if log.get("status") == "done"}
     file = root / TIMES
     kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    stages = YAML(typ="safe").load(root / lockfile.NAME)["stages"].values()
-    outputs = lockfile.digest({Path(out["path"]): out["md5"] for stage in stages for out in stage["outs"]})
-    kept[loaded.scale] = {"machine": machine.description(), "elapsed": elapsed, "jobs": jobs, "outputs": outputs}
+    times: dict[str, Any] = kept.setdefault(loaded.scale, {"elapsed": 0.0, "machine": "", "jobs": {}})
+    elsewhere: dict[str, dict[str, float]] = times.get("elsewhere", {})
+    if elapsed is None:
+        known = Reference.load(loaded.scale, root).jobs
+        new = {name: seconds for name, seconds in jobs.items() if name not in known}
+        elsewhere = elsewhere | {machine.description(): elsewhere.get(machine.description(), {}) | new}
+    else:
+        stages = YAML(typ="safe").load(root / lockfile.NAME)["stages"].values()
+        outputs = lockfile.digest({Path(out["path"]): out["md5"] for stage in stages for out in stage["outs"]})
+        times = {"machine": machine.description(), "elapsed": elapsed, "jobs": jobs, "outputs": outputs}
+        elsewhere = {
+            name: left
+            for name, others in elsewhere.items()
+            if (left := {job: seconds for job, seconds in others.items() if job not in jobs})
+        }
+    kept[loaded.scale] = times | ({"elsewhere": elsewhere} if elsewhere else {})
     file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return len(jobs)
 

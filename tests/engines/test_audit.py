@@ -23,6 +23,7 @@ from workspace import REPOSITORY, Workspace, load_all
 from pipeline.audit import again, elsewhere
 from pipeline.audit.findings import Finding
 from pipeline.engine import graph
+from pipeline.engine.build import Reference
 from pipeline.store import tables
 
 TABLE = "data/tables/toy/toy-means/means.parquet"
@@ -272,6 +273,28 @@ def test_the_machine_is_that_of_the_results_at_hand(built: Workspace) -> None:
     changed(built.path / TABLE, "mean")
     recorded(built, "analyse-toy-means")
     assert audit(built, 1)["lock"] == "dvc.lock is the committed one (made on a machine that is not recorded)"
+
+
+def test_jobs_that_the_reference_machine_never_ran_have_the_times_of_another(built: Workspace) -> None:
+    file = built.path / "profiles/times.json"
+    job = "train-toy-a"
+
+    def record(elapsed: float | None) -> dict[str, Any]:
+        done = built.run("python", "-c", f"from pipeline.engine.build import record; record({elapsed})")
+        assert done.status == 0, done.output
+        times: dict[str, Any] = json.loads(file.read_text())["smoke"]
+        return times
+
+    whole = record(100.0)
+    assert job in whole["jobs"] and "elsewhere" not in whole
+    without = {name: seconds for name, seconds in whole["jobs"].items() if name != job}
+    file.write_text(json.dumps({"smoke": whole | {"jobs": without, "machine": "another", "elapsed": 50.0}}))
+    more = record(None)
+    assert (more["machine"], more["elapsed"], more["jobs"]) == ("another", 50.0, without)
+    assert more["elsewhere"] == {whole["machine"]: {job: whole["jobs"][job]}}
+    assert record(None) == more
+    assert Reference.load("smoke", built.path).jobs == whole["jobs"]
+    assert record(100.0) == whole
 
 
 def test_a_link_to_the_same_content_is_refused(built: Workspace, tmp_path: Path) -> None:
