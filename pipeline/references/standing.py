@@ -24,7 +24,7 @@ MEASURED = ("verdict", "value", "lo", "hi", "n")  # of a gate: what makes two ro
 # What would decide a gate that is open.
 MANY = 30  # models of an arm
 FEWER_MODELS, MORE_MODELS = f"up to {MANY} models", f"more than {MANY}"
-LARGER, OTHERS = "scale paper", "other models"
+LARGER, OTHERS = f"scale {SCALES[-1]}", "other models"
 WAYS = (FEWER_MODELS, MORE_MODELS, LARGER, OTHERS)
 
 
@@ -140,9 +140,9 @@ def open_gates(rows: list[Row]) -> list[tuple[Row, str]]:
     """Return the gates of `decided` that are not, each as the row that tells most of it, and what would decide it.
 
     What is undecided, or on too few models, takes more of them, by the estimate ``replicas_needed``; where the measured
-    value is so near to the bar that there is none, more than any. What was not run takes the published size, or else
-    other models than those of builds and sets, as does what leaves all of them out, for instance for not having
-    learned.
+    value is so near to the bar that there is none, more than any. What was not run takes the published size, where it
+    is about that, or else other models than those of builds and sets, as does what leaves all of them out, for instance
+    for not having learned.
     """
     found = []
     for row in rows:
@@ -152,7 +152,7 @@ def open_gates(rows: list[Row]) -> list[tuple[Row, str]]:
         if told["verdict"] in UNTESTED:
             tried = [each for scale in SCALES for each, _ in _evidence(row, scale) if each["verdict"] == TOO_FEW]
             told = max(tried, key=lambda each: each.get("n") or 0, default=told)
-        if told["verdict"] == NOT_RUN and told.get("value") is not None:
+        if told["verdict"] == NOT_RUN and told["scale_needed"] == SCALES[-1]:
             way = LARGER
         elif told["verdict"] == NOT_RUN or not told.get("n"):
             way = OTHERS

@@ -140,13 +140,13 @@ def test_what_decides_is_counted_by_the_strongest_evidence_without_what_a_user_h
 def test_of_what_is_open_it_is_said_what_would_decide_it() -> None:
     rows = [
         row(HOLDS, reason=""),
-        row(NOT_RUN, ("long", UNDECIDED, 6), reason=""),
+        row(NOT_RUN, ("long", UNDECIDED, 6), reason="", scale_needed="quick"),
         row(UNDECIDED, reason="across", n=6, replicas_needed=12),
         row(UNDECIDED, reason="across", n=6, replicas_needed=72),
         row(TOO_FEW, reason="2 of 3", n=2, replicas_needed=6),
         row(TOO_FEW, reason="0 of 3", n=0, replicas_needed=6),
-        row(NOT_RUN, reason="needs scale paper", value=0.5, n=6),
-        row(NOT_RUN, reason="not run"),
+        row(NOT_RUN, reason="needs scale paper", value=0.5, n=6, scale_needed="paper"),
+        row(NOT_RUN, reason="not run", scale_needed="quick"),
         row(NOT_RUN, reason=f"{EXTERNAL}: no folder is named"),
         row(UNDECIDED, reason="across", n=6, replicas_needed=12, kind=OWN),
     ]
