@@ -88,9 +88,7 @@ def show_open(study: str | None, *, as_json: bool) -> None:
         if not each:
             console.print(f"{key}: all that it can test are decided")
             continue
-        table = Table(title=f"open of {key}", title_justify="left", box=None, pad_edge=False)
-        for column in ("claim", "what would decide it", ""):
-            table.add_column(column, justify="right" if column == "claim" else "left")
+        table = _table(f"open of {key}", "what would decide it")
         for row, way in each:
             evidence = escape(f"{row['scale']}: {measured(row)}")
             table.add_row(row["claim"], way, f"{escape(row['predicate'])}\n[dim]{evidence}[/]")
@@ -100,14 +98,20 @@ def show_open(study: str | None, *, as_json: bool) -> None:
 
 def _overview(study: str, lines: list[Line]) -> Table:
     """Return the claims of a study as a table."""
-    table = Table(title=f"claims of {study}", title_justify="left", box=None, pad_edge=False)
-    for column in ("claim", "stands", ""):
-        table.add_column(column, justify="right" if column == "claim" else "left")
+    table = _table(f"claims of {study}", "stands")
     for line in lines:
         style = STYLES[line.verdict]
         evidence = " · ".join(part for part in (line.evidence, line.beside) if part)
         sentence = f"{escape(line.statement)}\n[dim]{escape(evidence)}[/]"
         table.add_row(line.claim, f"[{style}]{short(line.verdict)}[/]", sentence)
+    return table
+
+
+def _table(title: str, second: str) -> Table:
+    """Return a table without rows: the number of a claim, a column called ``second``, and words."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for column in ("claim", second, ""):
+        table.add_column(column, justify="right" if column == "claim" else "left")
     return table
 
 

@@ -244,22 +244,15 @@ def record(elapsed: float | None, root: Path = Path()) -> int:
     jobs = {name: round(log["seconds"], 1) for name, log in steps.items() if log.get("status") == "done"}
     file = root / TIMES
     kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    times: dict[str, Any] = kept.setdefault(loaded.scale, {"elapsed": 0.0, "machine": "", "jobs": {}})
-    elsewhere: dict[str, dict[str, float]] = times.get("elsewhere", {})
     if elapsed is None:
         known = Reference.load(loaded.scale, root).jobs
-        new = {name: seconds for name, seconds in jobs.items() if name not in known}
-        elsewhere = elsewhere | {machine.description(): elsewhere.get(machine.description(), {}) | new}
+        times = kept.setdefault(loaded.scale, {"elapsed": 0.0, "machine": "", "jobs": {}})
+        others = times.setdefault("elsewhere", {}).setdefault(machine.description(), {})
+        others |= {name: seconds for name, seconds in jobs.items() if name not in known}
     else:
         stages = YAML(typ="safe").load(root / lockfile.NAME)["stages"].values()
         outputs = lockfile.digest({Path(out["path"]): out["md5"] for stage in stages for out in stage["outs"]})
-        times = {"machine": machine.description(), "elapsed": elapsed, "jobs": jobs, "outputs": outputs}
-        elsewhere = {
-            name: left
-            for name, others in elsewhere.items()
-            if (left := {job: seconds for job, seconds in others.items() if job not in jobs})
-        }
-    kept[loaded.scale] = times | ({"elsewhere": elsewhere} if elsewhere else {})
+        kept[loaded.scale] = {"machine": machine.description(), "elapsed": elapsed, "jobs": jobs, "outputs": outputs}
     file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return len(jobs)
 

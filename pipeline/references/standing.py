@@ -132,8 +132,12 @@ def decided(rows: list[Row]) -> tuple[int, int]:
 
     Those that need models or data which the repository does not hold are not counted.
     """
-    asked = [row for row in rows if row["kind"] == STATED and not row["reason"].startswith(EXTERNAL)]
+    asked = _asked(rows)
     return sum(best(row) in (HOLDS, FAILS) for row in asked), len(asked)
+
+
+def _asked(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row["kind"] == STATED and not row["reason"].startswith(EXTERNAL)]
 
 
 def open_gates(rows: list[Row]) -> list[tuple[Row, str]]:
@@ -145,10 +149,10 @@ def open_gates(rows: list[Row]) -> list[tuple[Row, str]]:
     for not having learned.
     """
     found = []
-    for row in rows:
-        if row["kind"] != STATED or row["reason"].startswith(EXTERNAL) or best(row) in (HOLDS, FAILS):
-            continue
+    for row in _asked(rows):
         told, _ = strongest(row)
+        if told["verdict"] in (HOLDS, FAILS):
+            continue
         if told["verdict"] in UNTESTED:
             tried = [each for scale in SCALES for each, _ in _evidence(row, scale) if each["verdict"] == TOO_FEW]
             told = max(tried, key=lambda each: each.get("n") or 0, default=told)
