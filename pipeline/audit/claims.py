@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pipeline import params
+from pipeline.engine import graph
 from pipeline.errors import SandglassError, meant
 from pipeline.kit.verdicts import short
 from pipeline.references import standing
@@ -62,10 +63,10 @@ def show_all(study: str | None, verdict: str | None, *, as_json: bool) -> None:
 
 def _read(study: str | None) -> dict[str, list[Row]]:
     """Return the gates of a study, or of all. Raises SandglassError as `show_all` does."""
-    known = params.load().studies
-    if study is not None and study not in known:
-        raise SandglassError(f"claims: no study is called {study!r}; {meant(study, known)}")
-    gates = {key: standing.rows(key, partial=True) for key in ([study] if study else known)}
+    loaded = params.load()
+    if study is not None:
+        graph.check_study(study, loaded, "claims: ")
+    gates = {key: standing.rows(key, partial=True) for key in ([study] if study else loaded.studies)}
     if not any(gates.values()):
         raise SandglassError(
             "no claims are here: `dvc pull --allow-missing` fetches the published ones, `make reproduce` builds them"
@@ -121,14 +122,14 @@ def show(name: str, *, as_json: bool) -> None:
     Raises SandglassError if there is no such claim, or the claims of its study are not here.
     """
     study, _, claim = name.rpartition(":")
-    known = params.load().studies
-    studies = [study] if study else known
-    if name in known:
+    loaded = params.load()
+    studies = [study] if study else loaded.studies
+    if name in loaded.studies:
         raise SandglassError(
             f"show {name}: shows one claim, for instance {name}:1; all of {name}: python -m pipeline claims {name}"
         )
-    if study and study not in known:
-        raise SandglassError(f"show {name}: no study is called {study!r}; {meant(study, known)}")
+    if study:
+        graph.check_study(study, loaded, f"show {name}: ")
     gates = {key: standing.rows(key, partial=True) for key in studies}
     having = [key for key, rows in gates.items() if any(row["claim"] == claim for row in rows)]
     if not any(gates.values()):

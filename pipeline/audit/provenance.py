@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipeline.engine import graph
-from pipeline.errors import SandglassError, meant
+from pipeline.errors import SandglassError
 from pipeline.params import Params
 from pipeline.references.record import lock_parameters
 from pipeline.store import paths
@@ -330,8 +330,8 @@ def _declared(path: Path, params: Params) -> Iterator[Artifact]:
 
 def _claim(study: str | None, claim: str, params: Params) -> Artifact:
     """Return the table with a claim; whose, if no study is named, is asked of the claims that were built."""
-    if study is not None and study not in params.studies:
-        raise SandglassError(f"no study is called {study!r}; {meant(study, params.studies)}")
+    if study is not None:
+        graph.check_study(study, params)
     built = {key: claims_of(key) for key in ([study] if study else params.studies)}
     having = [key for key, claims in built.items() if claims is None or claim in claims]
     if not having:

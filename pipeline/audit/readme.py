@@ -89,6 +89,11 @@ class Results:
             raise SandglassError(f"readme: the claims of {study} are not kept here: `dvc fetch`, or `make reproduce`")
         return claims
 
+    def gates(self, study: str) -> list[reading.Row] | None:
+        """Return the rows of `claims` with what the reference sets say of each; None for a study that has none yet."""
+        claims = self.claims(study)
+        return None if claims is None else standing.beside_sets(claims, self.sets(study))
+
     def words(self, study: str) -> dict[str, str]:
         """Return what a person says of a study: what is ``here``, and what ``does_not_hold``.
 
@@ -130,12 +135,11 @@ def _findings(results: Results, _: str) -> str:
     """What each study found, in a sentence or two, and what its source does not say."""
     lines = []
     for study in results.params.studies:
-        claims = results.claims(study)
-        if claims is None:
+        gates = results.gates(study)
+        if gates is None:
             lines.append(f"- **`{study}`**: not built yet.")
             continue
-        rows = standing.beside_sets(claims, results.sets(study))
-        found, surprising = (findings.plain(study, rows, block) for block in findings.BLOCKS)
+        found, surprising = (findings.plain(study, gates, block) for block in findings.BLOCKS)
         more = f" *Surprising:* {surprising}" if surprising else ""
         lines.append(f"- **`{study}`** {found}{more}")
     return "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
@@ -145,16 +149,16 @@ def _studies(results: Results, _: str) -> str:
     """Each study: its source, what is here of it, in how many claims, and what does not hold or is open."""
     parts = []
     for study, own in results.params.studies.items():
-        claims, words = results.claims(study), results.words(study)
-        count = "not built yet" if claims is None else f"{claims['claim'].n_unique()} claims"
+        gates, words = results.gates(study), results.words(study)
+        count = "not built yet" if gates is None else f"{len({gate['claim'] for gate in gates})} claims"
         texts = [
             f"### `{study}`",
             own.source,
             f"*Here*: {words['here']}; {count}.",
             f"*Open, or against the source, in this build*: {words['does_not_hold']}.",
         ]
-        if claims is not None:
-            texts.append(f"*By the strongest evidence*: {_stand(standing.beside_sets(claims, results.sets(study)))}.")
+        if gates is not None:
+            texts.append(f"*By the strongest evidence*: {_stand(gates)}.")
         parts += [textwrap.fill(text, WIDTH, break_on_hyphens=False) for text in texts]
     return "\n\n".join(parts)
 
@@ -173,10 +177,10 @@ def _verdicts(results: Results, _: str) -> str:
     """How many gates on statements of the sources have each verdict; the other kinds apart."""
     rows = []
     for study in results.params.studies:
-        claims, counts = results.claims(study), [""] * (len(VERDICTS) + 1)
-        if claims is not None:
-            stated = Counter(claims.filter(kind=STATED)["verdict"])
-            others = Counter(claims.filter(pl.col("kind") != STATED)["verdict"])
+        gates, counts = results.gates(study), [""] * (len(VERDICTS) + 1)
+        if gates is not None:
+            stated = Counter(gate["verdict"] for gate in gates if gate["kind"] == STATED)
+            others = Counter(gate["verdict"] for gate in gates if gate["kind"] != STATED)
             tested = sum(others[verdict] for verdict in (HOLDS, UNDECIDED, FAILS))
             counts = [*(str(stated[verdict]) for verdict in VERDICTS), f"{others[HOLDS]} of {tested}"]
         rows.append([f"`{study}`", *counts])
@@ -200,16 +204,15 @@ def _open(results: Results, _: str) -> str:
     """Of each study how many statements are open, by what would decide them."""
     rows = []
     for study in results.params.studies:
-        if (claims := results.claims(study)) is not None:
-            gates = standing.beside_sets(claims, results.sets(study))
+        if (gates := results.gates(study)) is not None:
             ways = Counter(way for _, way in standing.open_gates(gates))
             rows.append([f"`{study}`", *(str(ways[way]) for way in standing.WAYS)])
     return _table(["", *standing.WAYS], rows)
 
 
 def _decided(results: Results, study: str) -> tuple[int, int] | None:
-    claims = results.claims(study)
-    return None if claims is None else standing.decided(standing.beside_sets(claims, results.sets(study)))
+    gates = results.gates(study)
+    return None if gates is None else standing.decided(gates)
 
 
 def _share(part: int, whole: int) -> str:
@@ -270,10 +273,10 @@ def _audit(results: Results, _: str) -> str:
 
 def _strongest(results: Results, study: str) -> str:
     """How the gates of a study stand by the strongest evidence, reference sets among it."""
-    claims = results.claims(study)
-    if claims is None:
+    gates = results.gates(study)
+    if gates is None:
         raise SandglassError(f"readme: {study} has no claims yet, and a block tells of them")
-    counts = dict(dict(standing.counts(standing.beside_sets(claims, results.sets(study))))[STATED])
+    counts = dict(dict(standing.counts(gates))[STATED])
     few, left = counts.get(TOO_FEW, 0), counts.get(NOT_RUN, 0)
     text = (
         f"By the strongest evidence there is, {counts.get(HOLDS, 0)} of the {sum(counts.values())} gates on published "

@@ -13,7 +13,6 @@ from ruamel.yaml import YAML
 from pipeline import params
 from pipeline.audit.rebuild import lay_out
 from pipeline.engine import build, graph
-from pipeline.errors import SandglassError, meant
 from pipeline.params.scales import SCALES
 from pipeline.store.paths import REFERENCE
 
@@ -26,8 +25,7 @@ def build_once(study: str) -> int:
     Raises SandglassError for a study that params.yaml does not list.
     """
     loaded = params.load()
-    if study not in loaded.studies:
-        raise SandglassError(f"try: no study is called {study!r}; {meant(study, loaded.studies)}")
+    graph.check_study(study, loaded, "try: ")
     build.say(f"{study} at scale {SCALES[0]}, in {FOLDER}: parameters, records and results here stay as they are")
     lay_out(FOLDER)
     # Results of larger scales would have to be fetched.

@@ -29,7 +29,6 @@ from pipeline.engine import estimate, graph, lockfile, machine
 from pipeline.engine.estimate import Left, Pace
 from pipeline.engine.runner import INTERRUPTED
 from pipeline.engine.software import check_software
-from pipeline.errors import SandglassError, meant
 
 PLAN = graph.STATE / "plan.json"  # written by Snakemake's process when it knows what it will run
 LOG = graph.LOGS / "build.log"
@@ -122,8 +121,8 @@ def build(study: str | None = None, *, report: bool = False) -> Outcome:
     Raises SandglassError for a study that params.yaml does not list.
     """
     loaded = params.load()
-    if study is not None and study not in loaded.studies:
-        raise SandglassError(f"no study is called {study!r}; {meant(study, loaded.studies)}")
+    if study is not None:
+        graph.check_study(study, loaded)
     check_software(Path())  # an environment that only reads results has no Snakemake
     reference = Reference.known(loaded)
     jobs = [job for job in graph.jobs(loaded) if study in (None, job.study)]

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pipeline.engine.imports import BLANK, Sources
-from pipeline.errors import SandglassError
+from pipeline.errors import SandglassError, meant
 from pipeline.params import GRAPH, SECTIONS, SETTINGS, Params, study_file
 from pipeline.params.sharing import SHARED
 from pipeline.store import paths
@@ -157,6 +157,12 @@ def of(params: Params) -> Graph:
         params.memo["graph"] = Graph(params)
     graph: Graph = params.memo["graph"]
     return graph
+
+
+def check_study(name: str, params: Params, where: str = "") -> None:
+    """Raise SandglassError unless params.yaml lists a study ``name``; ``where`` begins the message."""
+    if name not in params.studies:
+        raise SandglassError(f"{where}no study is called {name!r}; {meant(name, params.studies)}")
 
 
 def jobs(params: Params) -> list[Job]:

@@ -71,9 +71,9 @@ def test_every_claim_stands_somewhere(results: readme.Results) -> None:
     paragraphs = [each.replace("\n", " ") for each in readme.BLOCKS["studies"](results, "").split("\n\n")]
     said = iter(each for each in paragraphs if each.startswith("*By the strongest evidence*"))
     for study in results.params.studies:
-        claims = results.claims(study)
-        if claims is not None:
-            lines = standing.lines(standing.beside_sets(claims, results.sets(study)))
+        gates = results.gates(study)
+        if gates is not None:
+            lines = standing.lines(gates)
             text = next(said)
             holding, _, others = text.partition(" claims hold")
             assert int(holding.split()[-1]) == sum(line.verdict == HOLDS for line in lines)
