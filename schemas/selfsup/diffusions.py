@@ -9,7 +9,12 @@ from pandera.api.polars.types import PolarsData
 from pipeline.languages.diffusions import CONTRASTS, KINDS
 from schemas.results import Result
 
-LOGQUAD, MLP, EULER = CLASSIFIERS = ["logquad", "mlp", "euler"]  # the last is no classifier, but a kernel beside them
+LOGQUAD, MLP, EULER, NORMAL = CLASSIFIERS = [
+    "logquad",
+    "mlp",
+    "euler",
+    "normal",
+]  # the last two are kernels beside them
 CURVATURE, LOCAL, UNCAPPED, OVERALL, REMARK_1 = "curvature", "thm2", "thm2-uncapped", "cs232", "remark1"
 LEMMA_4, LEMMA_5, EQ_2_2, SCALING = "lemma4", "lemma5", "eq22", "scale232"
 CHECKS = [CURVATURE, LOCAL, UNCAPPED, OVERALL, REMARK_1, LEMMA_4, LEMMA_5, EQ_2_2, SCALING]
@@ -184,7 +189,8 @@ class Fit(Result):
     m: pl.Int32 = pa.Field(ge=0, description="pairs; 0 for a kernel that is not learned")
     model: pl.String = pa.Field(
         isin=CLASSIFIERS,
-        description="log-quadratic classifier, neural network (mlp), or Euler's kernel, which is not learned",
+        description="log-quadratic classifier, neural network (mlp), or a kernel that is not learned: Euler's, or the "
+        "normal one with a linear mean that is closest to the true one",
     )
     seed: pl.Int32 = pa.Field(ge=0, description="number of the trajectory, from 0; 0 for a kernel that is not learned")
     exc: pl.Float64 = pa.Field(ge=0, description="R(h) - R(h*)")

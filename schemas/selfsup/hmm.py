@@ -345,7 +345,12 @@ class HmmDetection(Result):
     expected: pl.Float64 = pa.Field(ge=0, le=1, description="power at this number of triples, by theory")
     power: pl.Float64 = pa.Field(ge=0, le=1, description="share of the twin's samples that are told")
     level: pl.Float64 = pa.Field(ge=0, le=1, description="share of the model's own samples that are told apart wrongly")
-    pairs: pl.Float64 = pa.Field(ge=0, le=1, description="share of the twin's samples told by counts of pairs alone")
+    pairs: pl.Float64 = pa.Field(
+        ge=0, le=1, description="share of the twin's samples told by pairs of neighbours alone"
+    )
+    ends: pl.Float64 = pa.Field(
+        ge=0, le=1, description="share of the twin's samples told by counts of the first and the last token alone"
+    )
 
     class Config:
         """One row per model, angle and test."""

@@ -151,11 +151,13 @@ LEVEL = {
     )
     for test in TESTS
 }
+# By what counts of two tokens tell: twins have one law of any two, so that this checks the twins and the test's level.
+NEIGHBOURS, ENDS = "neighbours", "first and last token"
 PAIRS_TOLD = {
-    test: DECLARED(
+    (test, which): DECLARED(
         Comparison(
-            f"detection-pairs-{test.lower().replace(' ', '-')}",
-            "share of the twin's samples that counts of pairs tell, mean over angles, model by model",
+            f"detection-pairs-{which.split()[0]}-{test.lower().replace(' ', '-')}",
+            f"share of the twin's samples that counts of pairs tell ({which}), mean over angles, model by model",
             MEAN,
             DETECTION,
             (Arm(f"as many samples as {test} needs"),),
@@ -163,6 +165,7 @@ PAIRS_TOLD = {
         )
     )
     for test in TESTS
+    for which in (NEIGHBOURS, ENDS)
 }
 
 # --- diffusions --------------------------------------------------------------------------------------

@@ -134,6 +134,18 @@ AGAINST_EULER = {
     m: Models(f"euler-{m}", f"KL(p* | p) over that of Euler's kernel, m = {m}", MEDIAN, NETWORK, (Arm("", run),))
     for m, run in EULER_SIZES.items()
 }
+# The control: a classifier whose kernels are normal, with a mean that is linear in z
+AGAINST_QUADRATIC = {
+    m: Models(
+        f"network-over-quadratic-{m}",
+        f"KL(p* | p), m = {m}",
+        RATIO,
+        NETWORK,
+        (Arm("network", run), Arm("log-quadratic classifier of the same pairs")),
+        SEEDS,
+    )
+    for m, run in EULER_SIZES.items()
+}
 MORE_PAIRS = {
     (more, fewer): Models(
         f"network-{more}-over-{fewer}",
@@ -187,12 +199,16 @@ PREDICTS = {
     )
     for key, rival in (("two-sided", TWO_SIDED), ("divergence", DIVERGENCE))
 }
-BENDS = Comparison(
-    "closeness-narrow",
-    "log(KL/excess risk) of narrow laws in the limit, less what the line of the others says, mean over laws",
-    MEAN,
-    CLOSENESS,
-)
+NARROW = 0.7  # narrower than the kernel
+BENDS = {
+    shift: Comparison(
+        f"closeness-narrow-{shift}",
+        f"log(KL/excess risk) of N({shift}, {NARROW**2:g}) in the limit, less what the line of the wider laws says",
+        MEAN,
+        CLOSENESS,
+    )
+    for shift in SHIFTS
+}
 LIMIT_SLOPE = Comparison(
     "closeness-limit-slope", "slope of log KL against its limit law, over laws of noise", MEAN, CLOSENESS
 )
@@ -214,13 +230,14 @@ ALL = [
     MORE_DEPENDENT,
     COMPLEXITY_RATE,
     *AGAINST_EULER.values(),
+    *AGAINST_QUADRATIC.values(),
     *MORE_PAIRS.values(),
     CLOSE,
     HARMLESS,
     EQUALLY_CLOSE,
     LAW,
     *PREDICTS.values(),
-    BENDS,
+    *BENDS.values(),
     LIMIT_SLOPE,
     LIMIT_OFFSET,
 ]

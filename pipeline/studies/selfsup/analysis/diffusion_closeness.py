@@ -32,6 +32,7 @@ from pipeline.studies.selfsup.diffusion_comparisons import (
     LIMIT_OFFSET,
     LIMIT_SLOPE,
     MATCHED_TO,
+    NARROW,
     ONE_SIDED,
     PREDICTS,
     TWO_SIDED,
@@ -58,7 +59,7 @@ def analyse(context: Inputs) -> dict[str, Any]:
     normal = _stream(context, "limit").standard_normal((entry.draws, FEATURES))
     laws, fits = [], []
     for noise in [*noises, matched, *narrow]:
-        task = Task(process, entry.eta, noise)
+        task = _task(process, entry.eta, noise)
         limit, reference = diffusion_limit.of(task.reference, task.phi), task.reference
         log_exc, log_kl = limit.mean_logs(normal)
         found = []
@@ -94,12 +95,18 @@ def analyse(context: Inputs) -> dict[str, Any]:
 
 def widths(process: OrnsteinUhlenbeck, eta: float, deviations: list[float]) -> Iterator[dict[str, Any]]:
     """Yield rows of ``sde_widths``: the limit law of noise around 0 of these ascending deviations."""
-    first, own = None, 1 / math.sqrt(process.rho)
+    first = None
     for sd in deviations:
-        task = Task(process, eta, Contrast(MARGINAL, 0.0, sd), reach=max(Y_REACH, TAIL * sd / own))
+        task = _task(process, eta, Contrast(MARGINAL, 0.0, sd))
         limit = diffusion_limit.of(task.reference, task.phi)
         first = first or limit.kl
         yield {"eta": eta, "sd_q": sd, "limit_kl": limit.kl, "limit_exc": limit.exc, "over": limit.kl / first}
+
+
+def _task(process: OrnsteinUhlenbeck, eta: float, noise: Contrast) -> Task:
+    """Return the task on a grid that goes `TAIL` deviations beyond the mean of the noise."""
+    reach = (abs(noise.shift) + TAIL * noise.sd) * math.sqrt(process.rho)
+    return Task(process, eta, noise, reach=max(Y_REACH, reach))
 
 
 def _geometric_mean(values: list[float]) -> float | None:
@@ -116,10 +123,10 @@ def matching(process: OrnsteinUhlenbeck, eta: float, sd: float) -> Contrast:
     Raises SandglassError if no shift up to five has.
     """
     own = 1 / math.sqrt(process.rho)
-    target = math.log(Task(process, eta, Contrast(MARGINAL, 0.0, sd)).reference.closeness(LEVEL))
+    target = math.log(_task(process, eta, Contrast(MARGINAL, 0.0, sd)).reference.closeness(LEVEL))
 
     def above(shift: float) -> float:
-        return math.log(Task(process, eta, Contrast(MARGINAL, shift, own)).reference.closeness(LEVEL)) - target
+        return math.log(_task(process, eta, Contrast(MARGINAL, shift, own)).reference.closeness(LEVEL)) - target
 
     if not above(0.0) < 0 < above(5.0):
         raise SandglassError(f"no shifted law is as close, from both sides, as N(0, {sd**2:g}): choose a wider one")
@@ -156,13 +163,16 @@ def compared(context: Inputs, laws: pl.DataFrame, fits: pl.DataFrame, matched: s
             partial(_advantage, by_rule[ONE_SIDED], by_rule[rival]), ratio, confidence=confidence
         )
         found.put(comparison, difference)
-    if narrow.height:
-        beyond = np.log(narrow["one_sided"].to_numpy())
-        exact = (narrow["limit_log_kl"] - narrow["limit_log_exc"]).to_numpy()
-        lines = [np.polyfit(by_rule[ONE_SIDED], each, 1) for each in ratio]
-        found.add(BENDS, [float((exact - np.polyval(line, beyond)).mean()) for line in lines])
-    else:
-        found.not_run(BENDS)
+    lines = [np.polyfit(by_rule[ONE_SIDED], each, 1) for each in ratio]
+    for shift, comparison in BENDS.items():
+        law = narrow.filter(mu_q=shift, sd_q=NARROW)
+        if not law.height:
+            found.not_run(comparison)
+            continue
+        closeness, exact = law.select(pl.col("one_sided").log(), pl.col("limit_log_kl") - pl.col("limit_log_exc")).row(
+            0
+        )
+        found.add(comparison, [exact - float(np.polyval(line, closeness)) for line in lines])
     limit = laws["limit_log_kl"].to_numpy() - math.log(context.entry.pairs)
     found.add(LIMIT_SLOPE, [slope(limit, each) for each in np.log(kl)])
     found.add(LIMIT_OFFSET, (np.log(kl) - limit).mean(1))

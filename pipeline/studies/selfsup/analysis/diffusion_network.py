@@ -1,4 +1,8 @@
-"""E5: neural classifiers of pairs of the log-cosh process, beside Euler's kernel."""
+"""E5: neural classifiers of pairs of the log-cosh process, beside Euler's kernel and kernels that are normal.
+
+Two controls need no network: the normal kernel with a linear mean that is closest to the true one, and a log-quadratic
+classifier of the same pairs, whose kernels are such.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,19 @@ import torch
 from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
-from pipeline.languages.diffusions import Array, Contrast, LogCosh, log_normal
-from pipeline.models.pair_classifier import mlp
-from pipeline.studies.selfsup.diffusion_comparisons import AGAINST_EULER, CLOSE, MORE_PAIRS, MOST_PAIRS
+from pipeline.languages.diffusions import Array, Contrast, LogCosh, Pairs, log_normal
+from pipeline.models.pair_classifier import log_quadratic, mlp
+from pipeline.studies.selfsup.diffusion_comparisons import (
+    AGAINST_EULER,
+    AGAINST_QUADRATIC,
+    CLOSE,
+    MORE_PAIRS,
+    MOST_PAIRS,
+)
 from pipeline.studies.selfsup.measures import diffusion_recovery as recovery
 from pipeline.studies.selfsup.measures.diffusion_recovery import QUANTILES, Recovered, Reference
 from pipeline.studies.selfsup.names import LOGCOSH, LOGCOSH_RUNS
-from schemas.selfsup.diffusions import EULER, LEARNED, MLP, TRUE
+from schemas.selfsup.diffusions import EULER, LEARNED, LOGQUAD, MLP, NORMAL, TRUE
 
 EVERY, REACH = 5, 3.0  # of the grid: which points are first elements, and how far out
 DRAWN_EVERY, DRAWN_REACH = 5, 3.0  # of the second elements of slices that are drawn
@@ -26,7 +36,8 @@ PROCESS = "logcosh"
 
 def analyse(context: Inputs) -> dict[str, Any]:
     """Return tables ``sde_fit``, ``sde_kernel_ref`` and ``comparisons``."""
-    about = context.dataset(LOGCOSH).row(0, named=True)
+    drawn = context.dataset(LOGCOSH).sort("seed")
+    about = drawn.row(0, named=True)
     process = LogCosh(about["rho"], about["alpha"])
     noise = Contrast(about["q_kind"], about["mu_q"], about["sd_q"])
     eta = about["eta"]
@@ -49,13 +60,15 @@ def analyse(context: Inputs) -> dict[str, Any]:
         return same | {"T": 2 * m * eta, "m": m, "model": model, "seed": seed} | found._asdict()
 
     baseline = reference.measure(euler - reference.log_q)
-    rows = [row(baseline, EULER, 0, 0)]
+    best = normal(reference)
+    rows = [row(baseline, EULER, 0, 0), row(reference.measure(best - reference.log_q), NORMAL, 0, 0)]
     at = [int(np.abs(reference.z - z).argmin()) for z in context.entry.slices]
     slices = [
         _slices(reference, at, reference.p, TRUE, "", 0, -1),
         _slices(reference, at, reference.kernel(euler - reference.log_q), EULER, "", 0, -1),
     ]
     divergences: dict[int, list[float]] = {}
+    quadratic: dict[int, list[float]] = {}
     with one_thread():
         for run in context.runs():
             m = context.run_header(run)["entry"]["pairs"]
@@ -64,11 +77,30 @@ def analyse(context: Inputs) -> dict[str, Any]:
                 rows.append(row(found, MLP, m, seed))
                 slices.append(_slices(reference, at, reference.kernel(g), LEARNED, noise.name, m, seed))
                 divergences.setdefault(m, []).append(found.kl)
+                found = reference.measure(_log_quadratic(drawn.row(seed, named=True), m, reference))
+                rows.append(row(found, LOGQUAD, m, seed))
+                quadratic.setdefault(m, []).append(found.kl)
     return {
         "sde_fit": pl.DataFrame(rows),
         "sde_kernel_ref": pl.concat(slices).with_columns(process_id=pl.lit(PROCESS), eta=pl.lit(eta)),
-        "comparisons": compared(context, divergences, baseline.kl),
+        "comparisons": compared(context, divergences, quadratic, baseline.kl),
     }
+
+
+def normal(reference: Reference) -> Array:
+    """Return the log of the kernel N(a z, s^2) (Z, Y) that is closest to the true one, in KL(p* | p)."""
+    z, z_prime = reference.z[:, None], reference.z_prime
+    a = (reference.joint * z * z_prime).sum() / (reference.joint * z**2).sum()
+    squares = (z_prime - a * z) ** 2
+    return log_normal(squares, float((reference.joint * squares).sum() / reference.joint.sum()))
+
+
+def _log_quadratic(trajectory: dict[str, Any], m: int, reference: Reference) -> Array:
+    """Return (Z, Y): g of the log-quadratic classifier that is fitted to the first ``m`` pairs of a trajectory."""
+    x, x_prime, y = (np.asarray(trajectory[name])[:m] for name in ("x", "x_prime", "y"))
+    weights = log_quadratic.fit(Pairs(x[:, None], x_prime[:, None], y.astype(bool)))
+    g: Array = log_quadratic.features(reference.z[:, None, None], reference.z_prime[None, :, None]) @ weights
+    return g
 
 
 def _log_odds(model: mlp.Ensemble, reference: Reference) -> Array:
@@ -95,12 +127,17 @@ def _slices(reference: Reference, at: list[int], kernel: Array, source: str, q: 
     )
 
 
-def compared(context: Inputs, divergences: dict[int, list[float]], euler: float) -> pl.DataFrame:
-    """Return table ``comparisons``: KL by the number of pairs, against each other and against Euler's kernel."""
+def compared(
+    context: Inputs, divergences: dict[int, list[float]], quadratic: dict[int, list[float]], euler: float
+) -> pl.DataFrame:
+    """Return table ``comparisons``: KL by the number of pairs, against each other, against Euler's kernel, and against
+    log-quadratic classifiers of the same pairs."""
     found = Measurements(context)
     by_size = {m: np.array(divergences.get(m, [])) for m in LOGCOSH_RUNS}
     for m, comparison in AGAINST_EULER.items():
         found.add(comparison, by_size[m] / euler)
+    for m, comparison in AGAINST_QUADRATIC.items():
+        found.add(comparison, by_size[m], np.array(quadratic.get(m, [])))
     for (more, fewer), comparison in MORE_PAIRS.items():
         found.add(comparison, by_size[more], by_size[fewer])
     found.add(CLOSE, by_size[MOST_PAIRS])

@@ -13,7 +13,7 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages import hmm
 from pipeline.languages.hmm import Floats
-from pipeline.studies.selfsup.comparisons import DETECTION_FALLS, LEVEL, PAIRS_TOLD, POWER_APART
+from pipeline.studies.selfsup.comparisons import DETECTION_FALLS, ENDS, LEVEL, NEIGHBOURS, PAIRS_TOLD, POWER_APART
 from pipeline.studies.selfsup.measures import models, slopes
 from pipeline.studies.selfsup.measures.detection import Pearson, Ratio, Test, chi_squared, information
 from pipeline.studies.selfsup.names import TWINS
@@ -35,11 +35,12 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         lines.append(line)
         found.add(DETECTION_FALLS[test], each)
         by_model = own.group_by("instance_id", maintain_order=True).agg(
-            (pl.col("power") - pl.col("expected")).mean().alias("apart"), pl.col("level").mean(), pl.col("pairs").mean()
+            (pl.col("power") - pl.col("expected")).mean().alias("apart"), pl.col("level", "pairs", "ends").mean()
         )
         found.add(POWER_APART[test], by_model["apart"].to_numpy())
         found.add(LEVEL[test], by_model["level"].to_numpy())
-        found.add(PAIRS_TOLD[test], by_model["pairs"].to_numpy())
+        found.add(PAIRS_TOLD[test, NEIGHBOURS], by_model["pairs"].to_numpy())
+        found.add(PAIRS_TOLD[test, ENDS], by_model["ends"].to_numpy())
     return {"hmm_detection": table, "hmm_slopes": pl.DataFrame(lines), "comparisons": found.table()}
 
 
@@ -56,8 +57,6 @@ def told(context: Inputs, name: str, model: tuple[Floats, Floats]) -> Iterator[d
             samples = int(np.ceil(needed))
             rng = stream(context.seed, context.study, context.experiment, name, f"{share:g}", kind)
             of_twin, of_model = (hmm.counts(rng, each, samples, settings.draws) for each in (other, law))
-            pairs = of_twin.sum(3)  # of the first two tokens
-            by_pairs = Pearson(law.sum(2), other.sum(2), settings.alpha)
             yield {
                 "instance_id": name,
                 "theta": theta,
@@ -71,5 +70,6 @@ def told(context: Inputs, name: str, model: tuple[Floats, Floats]) -> Iterator[d
                 "expected": test.power(samples),
                 "power": test.rejects(of_twin).mean(),
                 "level": test.rejects(of_model).mean(),
-                "pairs": by_pairs.rejects(pairs).mean(),
+                "pairs": Pearson(law.sum(2), other.sum(2), settings.alpha).rejects(of_twin.sum(3)).mean(),
+                "ends": Pearson(law.sum(1), other.sum(1), settings.alpha).rejects(of_twin.sum(2)).mean(),
             }

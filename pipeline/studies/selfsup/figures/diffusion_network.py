@@ -1,4 +1,4 @@
-"""F-S6: kernels of the log-cosh process that neural classifiers recover, beside Euler's."""
+"""F-S6: kernels of the log-cosh process that neural classifiers recover, beside Euler's and normal ones."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pipeline.kit.plots import Axis, Kinds, Look
 from pipeline.kit.results import Results
 from pipeline.studies.selfsup.figures.common import spanning
 from pipeline.studies.selfsup.figures.diffusion_common import QUARTILES, shown
-from schemas.selfsup.diffusions import EULER, LEARNED, MLP, TRUE
+from schemas.selfsup.diffusions import EULER, LEARNED, LOGQUAD, MLP, NORMAL, TRUE
 
 NAMES = {TRUE: "true p*", EULER: "Euler’s"}
+LEARNERS = {MLP: "network", LOGQUAD: "log-quadratic classifier"}
 
 
 @plots.drawn("Kernels that networks recover")
@@ -48,22 +49,29 @@ def network(context: Results) -> Figure:
         )
         for place, (z, rows) in enumerate(plots.split(data.sort("z", maintain_order=True), "z"))
     ]
-    euler, models = fits.filter(model=EULER)["kl"][0], fits.filter(model=MLP)
-    medians = models.group_by("m").agg(pl.median("kl")).sort("m")
+    euler, best = (fits.filter(model=model)["kl"][0] for model in (EULER, NORMAL))
+    models = fits.filter(pl.col("model").is_in(list(LEARNERS))).with_columns(pl.col("model").replace_strict(LEARNERS))
+    medians = models.group_by("model", "m").agg(pl.median("kl")).sort("model", "m")
+    network_alone, quadratic = (medians.filter(model=LEARNERS[each]) for each in (MLP, LOGQUAD))
     along = spanning("m", "pairs m", sizes, room=1.5, form="~s")
-    error = spanning("kl", "KL(p* | p)", [*models["kl"], euler])
+    error = spanning("kl", "KL(p* | p)", [*models["kl"], euler, best])
+    kinds = plots.kinds(
+        dict(zip(LEARNERS.values(), (charts.BLUE, charts.VERMILLION), strict=True)), "model", shapes=True
+    )
     marks = [
         *plots.rule(error, euler, "Euler’s", dash=plots.DASHED, end=True),
-        *plots.points(models, along, error, size=35, opacity=0.7),
-        *plots.lines(medians, along, error),
+        *plots.rule(error, best, "best normal", dash=plots.DASHED, end=True),
+        *plots.points(models, along, error, kinds, size=35, opacity=0.7),
+        *plots.lines(medians, along, error, kinds),
     ]
     panels.append(plots.panel(marks, "Error by pairs", 125, 200))
     return plots.figure(
         plots.grid(panels, len(panels), spacing=10),
         data.with_columns(pl.col("p", "low", "high").round_sig_figs(4)),
-        f"From {sizes[-1]} pairs a network finds a kernel with KL {shown(medians['kl'][-1])}, where Euler’s has "
-        f"{shown(euler)}",
+        f"From {sizes[-1]} pairs a network finds a kernel with KL {shown(network_alone['kl'][-1])}, where Euler’s has "
+        f"{shown(euler)} and a log-quadratic classifier finds {shown(quadratic['kl'][-1])}",
         f"Log-cosh process, η = {table['eta'][0]:g}; {plots.count([models['seed'].n_unique()], 'model')} of each size. "
         "Lines: medians; bands: from least to most; grey dashes: Euler’s kernel N(z − η f'(z), 2η)",
-        told=f"Median KL: {plots.tell(medians, 'm = {m}: {kl:.3g}')}; Euler {euler:.3g}.",
+        told=f"Median KL: {plots.tell(medians, '{model}, m = {m}: {kl:.3g}')}; Euler {euler:.3g}; the closest normal "
+        f"kernel with a linear mean {best:.3g}.",
     )

@@ -15,7 +15,8 @@ BY_TEST = plots.kinds(dict(zip(TESTS, (charts.BLUE, charts.VERMILLION), strict=F
 OF = {
     "triples of the twin": charts.BLUE,
     "triples of the model itself": charts.GREY,
-    "pairs of the twin": charts.VERMILLION,
+    "neighbours of the twin": charts.VERMILLION,
+    "first and last tokens of the twin": charts.ORANGE,
 }
 
 
@@ -60,7 +61,7 @@ def detection(context: Results) -> Figure:
 def detection_power(context: Results) -> Figure:
     """Power in simulation beside theory, and what counts of pairs tell."""
     table = plots.some(context.table("hmm_detection")).with_columns(degrees=pl.col("theta").degrees())
-    names = dict(zip(("power", "level", "pairs"), OF, strict=True))
+    names = dict(zip(("power", "level", "pairs", "ends"), OF, strict=True))
     data = table.unpivot(list(names), index=["instance_id", "test", "degrees"], variable_name="what", value_name="told")
     data = data.with_columns(pl.col("what").replace_strict(names))
     by = plots.kinds(OF, "what", shapes=True, title="counts of")
