@@ -25,7 +25,8 @@ def network(context: Results) -> Figure:
     names = {m: f"learned, m = {m}" for m in dict.fromkeys([sizes[0], sizes[-1]])}
     looks = {NAMES[TRUE]: Look(charts.BLACK), NAMES[EULER]: Look(charts.GREY, plots.DASHED)}
     ours = (Look(charts.ORANGE, [8, 2]), Look(charts.BLUE, plots.DOTTED))
-    by = Kinds("line", looks | dict(zip(names.values(), ours, strict=False)), columns=4)
+    learners = dict(zip(LEARNERS.values(), (Look(charts.VERMILLION), Look(charts.GREEN)), strict=True))
+    by = Kinds("line", looks | dict(zip(names.values(), ours, strict=False)) | learners, columns=4)
     exact = table.filter(pl.col("source").is_in(list(NAMES))).select(
         "z", "z_prime", pl.col("source").replace_strict(NAMES).alias("line"), "p", low="p", high="p"
     )
@@ -50,19 +51,18 @@ def network(context: Results) -> Figure:
         for place, (z, rows) in enumerate(plots.split(data.sort("z", maintain_order=True), "z"))
     ]
     euler, best = (fits.filter(model=model)["kl"][0] for model in (EULER, NORMAL))
-    models = fits.filter(pl.col("model").is_in(list(LEARNERS))).with_columns(pl.col("model").replace_strict(LEARNERS))
-    medians = models.group_by("model", "m").agg(pl.median("kl")).sort("model", "m")
-    network_alone, quadratic = (medians.filter(model=LEARNERS[each]) for each in (MLP, LOGQUAD))
+    models = fits.filter(pl.col("model").is_in(list(LEARNERS))).with_columns(
+        pl.col("model").replace_strict(LEARNERS).alias("line")
+    )
+    medians = models.group_by("line", "m").agg(pl.median("kl")).sort("line", "m")
+    network_alone, quadratic = (medians.filter(line=LEARNERS[each]) for each in (MLP, LOGQUAD))
     along = spanning("m", "pairs m", sizes, room=1.5, form="~s")
     error = spanning("kl", "KL(p* | p)", [*models["kl"], euler, best])
-    kinds = plots.kinds(
-        dict(zip(LEARNERS.values(), (charts.BLUE, charts.VERMILLION), strict=True)), "model", shapes=True
-    )
     marks = [
         *plots.rule(error, euler, "Euler’s", dash=plots.DASHED, end=True),
-        *plots.rule(error, best, "best normal", dash=plots.DASHED, end=True),
-        *plots.points(models, along, error, kinds, size=35, opacity=0.7),
-        *plots.lines(medians, along, error, kinds),
+        *plots.rule(error, best, "best normal", dash=plots.DASHED),
+        *plots.points(models, along, error, by.along(), size=35, opacity=0.7),
+        *plots.lines(medians, along, error, by),
     ]
     panels.append(plots.panel(marks, "Error by pairs", 125, 200))
     return plots.figure(
@@ -71,7 +71,8 @@ def network(context: Results) -> Figure:
         f"From {sizes[-1]} pairs a network finds a kernel with KL {shown(network_alone['kl'][-1])}, where Euler’s has "
         f"{shown(euler)} and a log-quadratic classifier finds {shown(quadratic['kl'][-1])}",
         f"Log-cosh process, η = {table['eta'][0]:g}; {plots.count([models['seed'].n_unique()], 'model')} of each size. "
-        "Lines: medians; bands: from least to most; grey dashes: Euler’s kernel N(z − η f'(z), 2η)",
-        told=f"Median KL: {plots.tell(medians, '{model}, m = {m}: {kl:.3g}')}; Euler {euler:.3g}; the closest normal "
+        "Lines: medians; bands: from least to most; grey dashes: Euler’s kernel N(z − η f'(z), 2η), and "
+        "right the normal kernel with a linear mean that is closest to p*",
+        told=f"Median KL: {plots.tell(medians, '{line}, m = {m}: {kl:.3g}')}; Euler {euler:.3g}; the closest normal "
         f"kernel with a linear mean {best:.3g}.",
     )
