@@ -364,6 +364,16 @@ class AttentionExperiment(ExperimentEntry):
     shown: Positive = Field(description="sentences whose pairs the tables list")
 
 
+class UntrainedExperiment(ExperimentEntry):
+    """The control of EXP-9: attention of translators that were never trained."""
+
+    module: Literal["untrained"]
+    replicas: Repetitions
+    shape: TranslatorShape
+    passes: Annotated[list[Positive], Field(min_length=1, description="T, the pass whose attention is read")]
+    sentences: Annotated[int, Field(ge=10)] = Field(description="of the test split, with true lengths of targets")
+
+
 class SchemesExperiment(ExperimentEntry):
     """Beyond the source: masked Transformers under several sets of masks."""
 
@@ -377,7 +387,8 @@ Experiment = Annotated[
     | DesignExperiment
     | SchemesExperiment
     | TranslationExperiment
-    | AttentionExperiment,
+    | AttentionExperiment
+    | UntrainedExperiment,
     Field(discriminator="module"),
 ]
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pipeline.kit import evidence
+import polars as pl
+
+from pipeline.kit import evidence, intervals
 from pipeline.kit.conditions import Condition, above, within
 from pipeline.kit.verdicts import Gate
+from pipeline.studies.parallel.claims.common import CONFIDENCE, NO_ROW, measured
 from pipeline.studies.parallel.comparisons import (
     AHEAD,
     ALONE,
     AS_MANY,
     BY_COUPLING,
     CONSTANT,
+    COUPLED,
     EVERY,
     EXPECTED,
     FOLLOWS,
@@ -24,11 +28,13 @@ from pipeline.studies.parallel.comparisons import (
     SAME_SIZE,
     SHOWN,
     SLOWEST,
+    STRONG_PAIR,
     TRACE,
     UNTRAINED,
 )
 from pipeline.studies.parallel.names import SOURCE
 from schemas.claims import OWN
+from schemas.parallel.datasets import TWO_PAIRS
 from schemas.parallel.tables import ALIGNED, ALL, MISALIGNED, PAIRS, SINGLES
 
 if TYPE_CHECKING:
@@ -76,3 +82,26 @@ def gates(context: Results) -> Iterator[Gate]:
     name = "the sum beyond the constant"
     yield evidence.gate(context, CLAIM, name, AHEAD[OVER_MODES, CONSTANT, EVERY], POSITIVE, sums, kind=OWN)
     yield evidence.gate(context, CLAIM, "training helps", UNTRAINED, above(0.5), source, kind=OWN)
+    yield _conditionals(context)
+
+
+def _conditionals(context: Results) -> Gate:
+    """Return the gate on what is learned, without sampling: the masks that sample best need not train best.
+
+    A unit is a repetition; its value is a mean over laws of two coupled pairs with a coupling from `STRONG_PAIR` on.
+    """
+    laws = context.table("par_scheme").filter(pl.col("strength") >= STRONG_PAIR, family=TWO_PAIRS)["law"].unique()
+    models = context.table("par_scheme_model").filter(pl.col("law").is_in(laws.to_list()), k=2)
+    logs = models.group_by("repetition", "scheme").agg(error=pl.col("kl_conditional").log().mean()).sort("repetition")
+    both = logs.filter(scheme=MISALIGNED).join(logs.filter(scheme=ALIGNED), on="repetition", suffix="_aligned")
+    return Gate(
+        CLAIM,
+        f"misaligned pairs against aligned pairs, {COUPLED}, conditionals alone",
+        "logarithm of the divergence of what the Transformer says of masked positions from their law, mean difference: "
+        f"misaligned pairs minus aligned pairs, mean over two coupled pairs, {COUPLED}, equal states",
+        SOURCE.format("section 4.1.2, asked of a Transformer"),
+        POSITIVE,
+        measured(intervals.mean(both["error"] - both["error_aligned"], CONFIDENCE)) if both.height else None,
+        NO_ROW,
+        kind=OWN,
+    )

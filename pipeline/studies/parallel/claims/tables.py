@@ -102,6 +102,16 @@ def _asymptotics(table: pl.DataFrame) -> Iterator[Gate]:
             *reduced(more, column_max("cost"), NO_ROW),
             kind=OWN,
         )
+        worst = rows.select(cost=pl.col("k") * pl.col("worst_ratio"))
+        yield Gate(
+            "5",
+            f"equal predictions, worst direction, {name}",
+            "variance of the worst direction over that of maximum likelihood, times k, over that of k + 1, largest",
+            source,
+            below(1.0),
+            *reduced(worst.select(pl.col("cost") / pl.col("cost").shift(-1)).drop_nulls(), column_max("cost"), NO_ROW),
+            kind=OWN,
+        )
         only = table.filter(dist_id=target, variant=J_ONLY).sort("k")
         both, apart = (
             fitted.filter(pl.col("k").is_in(SIZES[-2:])).select(off=pl.col(part).diff().abs()).drop_nulls()

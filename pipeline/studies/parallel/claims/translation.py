@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.kit import evidence
+from pipeline.kit import evidence, intervals
 from pipeline.kit.conditions import Condition, above, at_least, at_most, below, within
 from pipeline.kit.evidence import reduced
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.verdicts import Gate
 from pipeline.studies.parallel import translation_comparisons as compared
+from pipeline.studies.parallel.claims.common import CONFIDENCE, NO_ROW, measured
+from pipeline.studies.parallel.controls import NEVER
 from pipeline.studies.parallel.measures import published
 from pipeline.studies.parallel.names import ALPHAS, DIAL, KEPT, PADIR, SOURCE, TAUGHT
 from pipeline.studies.parallel.translation_comparisons import BLEU, CROSS, DIALS, LENGTH, PASSES, SELF, STUTTER, VALID
 from schemas.claims import ANALOGUE, OWN
 from schemas.parallel.translation import RAW
+from schemas.parallel.translation import STUTTER as STUTTERING
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
 
-NO_ROW = "not run at this scale"
 LONG = "long"
 # Chapter section 4, EXP-8, derived from Tables 4.1 and 4.3: mean over directions of the first minus the second
 MEANS = {
@@ -53,6 +55,7 @@ def gates(context: Results) -> Iterator[Gate]:
     yield from _dial(context)
     yield from _training(context)
     yield from _attention(context)
+    yield from _untrained(context.table("synmt_attn_summary"))
     yield from _passes(context)
     yield from _bayes(context.table("synmt_tc"))
     yield from _against_stutter(context)
@@ -141,6 +144,10 @@ def _attention(context: Results) -> Iterator[Gate]:
     source = SOURCE.format("section 4.2.4, on the stand-in")
     for alpha in DIALS:
         name = f"alpha = {alpha:g}"
+        # "even on average, stuttering positions do not have larger decoder self-attention"
+        for what, effects in (("", compared.D), ("T = 4, ", compared.LATER)):
+            no_larger = f"no larger, {what}{name}"
+            yield evidence.gate(context, "33", no_larger, effects[SELF, alpha], at_most(0), source, kind=ANALOGUE)
         yield evidence.gate(context, "33", name, compared.D[SELF, alpha], NULL, source, kind=OWN)
         # The source says both of what several passes wrote.
         yield evidence.gate(context, "33", f"T = 4, {name}", compared.LATER[SELF, alpha], NULL, source, kind=OWN)
@@ -173,6 +180,27 @@ def _attention(context: Results) -> Iterator[Gate]:
     )
     # Where a trial of one model had found a large effect
     yield evidence.gate(context, "33", "T = 4, u = 0.6", compared.EXCEPTION, NULL, source, kind=OWN)
+
+
+def _untrained(table: pl.DataFrame) -> Iterator[Gate]:
+    """Yield the control of claim 34: translators that were never trained, of the same shape, on the same sentences."""
+    effects = table.filter(cls=STUTTERING, metric=CROSS).drop_nulls("cohen_d_vs_other")
+    for T in PASSES:
+        trained, untrained = (
+            effects.filter(T=T, run=run).sort("replica")["cohen_d_vs_other"].to_numpy() for run in (PADIR[DIAL], NEVER)
+        )
+        both = len(trained) and len(untrained)
+        apart = intervals.mean_difference(trained, untrained, CONFIDENCE, paired=False) if both else None
+        yield Gate(
+            "34",
+            f"more than without training, T = {T}",
+            f"{compared.EFFECTS[CROSS]}, T = {T}, alpha = {DIAL:g}, mean difference: trained minus never trained",
+            SOURCE.format("section 4.2.4, on the stand-in"),
+            below(0),
+            measured(apart) if apart else None,
+            NO_ROW,
+            kind=OWN,
+        )
 
 
 def _against_stutter(context: Results) -> Iterator[Gate]:
