@@ -12,7 +12,7 @@ from pipeline.studies.depth.claims import theory, training
 STATEMENTS = {
     "1": "One attention-only layer memorizes sequences.",
     "2": "Two layers answer questions from their context; one layer picks an answer of the context at random.",
-    "3": "Two layers generalize templates to unseen combinations of tokens; one layer guesses the template.",
+    "3": "Two layers generalize templates to unseen combinations of tokens; one layer is no better than a guess.",
     "4": "Three layers recognise templates in context; one and two layers pick an answer of the context at random.",
     "5": "Four layers learn templates in context sooner than three.",
     "6": "More heads make memorization faster, and change nothing in reasoning and generalization.",

@@ -16,7 +16,7 @@ STATEMENTS = {
     "4": "The condition number at the optimum grows as a power of R, and more slowly for eNCE than for NCE.",
     "5": "At the noise the largest curvature grows as R squared.",
     "6": "In an annulus around the optimum all gradients are exponentially small.",
-    "7": "Gradient descent and Newton's method need a number of steps that is exponential in R squared.",
+    "7": "Gradient descent and Newton's method need a number of steps that grows exponentially in R.",
     "8": "Normalised gradient descent needs polynomially many steps, and fewer on eNCE than on NCE.",
     "9": "The bound of Theorem 19 on the steps of normalised gradient descent holds with measured constants.",
     "10": "In one dimension, at equal step sizes, eNCE-NGD comes closer than NCE-NGD, and that closer than NCE-GD.",
