@@ -14,7 +14,8 @@ from scipy import special
 from pipeline.errors import SandglassError
 from pipeline.languages.diffusions import CONDITIONAL, MARGINAL, Contrast, LogCosh, OrnsteinUhlenbeck, log_normal, pairs
 from pipeline.models.pair_classifier import log_quadratic, mlp
-from pipeline.studies.selfsup.analysis.diffusion_closeness import matching, widths
+from pipeline.studies.selfsup.analysis.diffusion_closeness import _task, matching, widths
+from pipeline.studies.selfsup.analysis.diffusion_network import _log_quadratic, normal
 from pipeline.studies.selfsup.measures import diffusion_limit
 from pipeline.studies.selfsup.measures import diffusion_recovery as recovery
 from pipeline.studies.selfsup.measures.diffusion_fits import Task, fitted
@@ -260,3 +261,41 @@ def test_far_wider_noise_costs_more_in_the_limit_on_a_grid_that_is_wide_enough()
     near, far = (Task(OU, 0.5, noise, reach=reach) for reach in (9, 18))
     assert diffusion_limit.of(far.reference, far.phi).kl == pytest.approx(rows[0]["limit_kl"], rel=1e-6)
     assert diffusion_limit.of(near.reference, near.phi).kl == pytest.approx(rows[0]["limit_kl"], rel=1e-12)
+
+
+# --- controls of the network ----------------------------------------------------------------------------------
+
+
+def test_the_closest_normal_kernel_is_the_true_one_where_that_is_normal() -> None:
+    reference = Task(OU, 0.5, STATIONARY).reference
+    assert reference.measure(normal(reference) - reference.log_q).kl == pytest.approx(0, abs=1e-9)
+    logcosh = LogCosh(1.0, 2.0)
+    of_other = recovery.of_chain(logcosh.grid(0.25, 401, 6.0), 0.25, Contrast(MARGINAL, 0.0, 0.9), 5, 3.0)
+    best = of_other.measure(normal(of_other) - of_other.log_q).kl
+    assert best > 1e-4
+    # No other slope or variance comes closer.
+    z, z_prime = of_other.z[:, None], of_other.z_prime
+    for slope, variance in ((0.5, 0.28), (0.57, 0.28), (0.535, 0.25), (0.535, 0.32)):
+        other = log_normal((z_prime - slope * z) ** 2, variance)
+        assert of_other.measure(other - of_other.log_q).kl > best
+
+
+def test_a_log_quadratic_classifier_reads_the_first_pairs_of_its_trajectory_alone() -> None:
+    made = pairs(OU.path(np.random.default_rng(5), 0.5, 4000), STATIONARY, np.random.default_rng(6))
+    trajectory = {"x": made.x[:, 0].tolist(), "x_prime": made.x_prime[:, 0].tolist(), "y": made.y.tolist()}
+    reference = Task(OU, 0.5, STATIONARY).reference
+    few = _log_quadratic(trajectory, 500, reference)
+    cut = {name: values[:500] for name, values in trajectory.items()}
+    assert np.array_equal(few, _log_quadratic(cut, 500, reference))
+    assert reference.measure(_log_quadratic(trajectory, 2000, reference)).kl < 0.05
+
+
+def test_closeness_does_not_depend_on_where_the_grid_ends() -> None:
+    """N(3, 9) has a hundredth of its mass beyond nine standard deviations of the process."""
+    wide = Contrast(MARGINAL, 3.0, 3.0)
+    own = _task(OU, 0.5, wide)
+    assert own.reach == 18
+    far = Task(OU, 0.5, wide, reach=30).reference
+    assert own.reference.closeness(0.95) == pytest.approx(far.closeness(0.95), rel=1e-3)
+    assert Task(OU, 0.5, wide).reference.closeness(0.95) < 0.1 * far.closeness(0.95)
+    assert _task(OU, 0.5, STATIONARY).reach == Task(OU, 0.5, STATIONARY).reach
