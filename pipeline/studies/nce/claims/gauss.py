@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import polars as pl
+
 from pipeline.kit import evidence
 from pipeline.kit.conditions import above, below, within
 from pipeline.kit.results import Results
@@ -20,12 +22,13 @@ from pipeline.studies.nce.comparisons import (
     NORMALISED,
     ONE,
     ORDER,
+    RULES,
     SIXTEEN,
     STANDARD,
     STANDARD_STEP,
 )
 from schemas.claims import OWN
-from schemas.nce.tables import S_BEST, S_DIST, S_LOSS
+from schemas.nce.tables import NCE, NGD, S_BEST, S_DIST, S_LOSS
 
 FIGURE = SOURCE.format("Figure 4.2")
 
@@ -51,6 +54,7 @@ def selected(context: Results) -> Iterator[Gate]:
         for pair in ORDER:
             gate = f"{prefix}{pair[0]} against {pair[1]}"
             yield evidence.gate(context, "11", gate, BY_RULE[ONE, rule, pair], below(0), FIGURE)
+        yield _started(context, rule, f"{prefix}has left the start: {NORMALISED[0]}")
     for pair in ORDER:
         gate = f"smallest distances: {pair[0]} against {pair[1]}"
         yield evidence.gate(context, "11", gate, BY_RULE[ONE, S_DIST, pair], below(0), FIGURE, kind=OWN)
@@ -61,6 +65,22 @@ def selected(context: Results) -> Iterator[Gate]:
     apart, source = within(0, context.settings.comparable), SOURCE.format("section 4.1.2")
     yield evidence.gate(context, "12", "comparable", BY_RULE[SIXTEEN, S_DIST, EXPONENTIAL], apart, source)
     yield evidence.gate(context, "14", "lowest fresh loss", BY_RULE[SIXTEEN, S_LOSS, NORMALISED], below(0), FIGURE)
+
+
+def _started(context: Results, rule: str, gate: str) -> Gate:
+    """Return the gate that NCE-NGD, at the step size of ``rule``, has come nearer than it began, in one dimension.
+
+    A loss on separated samples is least far beyond the optimum, so that a rule by losses may choose so large a step
+    that the start stays the nearest point: then the smallest distance is that of the start, the same for every seed.
+    """
+    table = context.table("gauss_selected").filter(dim=ONE, loss=NCE, optimizer=NGD, rule=rule)
+    rows = table.filter(pl.col("n") == pl.col("n").max())
+    words = (
+        f"standard deviation over seeds of the smallest distance of {NORMALISED[0]}, {ONE}-d, {RULES[rule]}; 0: no seed "
+        "has come nearer than its start"
+    )
+    found = evidence.one_row(rows.select(value="sd_min_dist"), "not run at this scale")
+    return Gate("11", gate, words, FIGURE, above(0), *found, kind=OWN)
 
 
 def standard_steps(context: Results) -> Iterator[Gate]:
