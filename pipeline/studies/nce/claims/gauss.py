@@ -76,8 +76,8 @@ def _started(context: Results, rule: str, gate: str) -> Gate:
     table = context.table("gauss_selected").filter(dim=ONE, loss=NCE, optimizer=NGD, rule=rule)
     rows = table.filter(pl.col("n") == pl.col("n").max())
     words = (
-        f"standard deviation over seeds of the smallest distance of {NORMALISED[0]}, {ONE}-d, {RULES[rule]}; 0: no seed "
-        "has come nearer than its start"
+        f"standard deviation over seeds of the smallest distance of {NORMALISED[0]}, {ONE}-d, {RULES[rule]}; 0: no "
+        "seed has come nearer than its start"
     )
     found = evidence.one_row(rows.select(value="sd_min_dist"), "not run at this scale")
     return Gate("11", gate, words, FIGURE, above(0), *found, kind=OWN)
