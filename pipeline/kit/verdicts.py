@@ -57,6 +57,12 @@ class Measured:
     fewest: int | None = None  # units that a verdict needs, where it is on a sample of units
     confidence: float = 0.95
 
+    @classmethod
+    def of(cls, found: intervals.Interval, confidence: float) -> Measured:
+        """Return what a gate reads of an interval that claims take of tables themselves."""
+        value, lo, hi, kind, n, fewest = found
+        return cls(value, lo, hi, n, interval=kind, fewest=fewest, confidence=confidence)
+
     @property
     def too_few(self) -> bool:
         """Return whether there are fewer units than a verdict needs."""

@@ -9,8 +9,8 @@ import polars as pl
 
 from pipeline.kit import evidence, intervals
 from pipeline.kit.conditions import Condition, above, within
-from pipeline.kit.verdicts import Gate
-from pipeline.studies.parallel.claims.common import CONFIDENCE, NO_ROW, measured
+from pipeline.kit.verdicts import Gate, Measured
+from pipeline.studies.parallel.claims.common import CONFIDENCE, NO_ROW
 from pipeline.studies.parallel.comparisons import (
     AHEAD,
     ALONE,
@@ -94,6 +94,7 @@ def _conditionals(context: Results) -> Gate:
     models = context.table("par_scheme_model").filter(pl.col("law").is_in(laws.to_list()), k=2)
     logs = models.group_by("repetition", "scheme").agg(error=pl.col("kl_conditional").log().mean()).sort("repetition")
     both = logs.filter(scheme=MISALIGNED).join(logs.filter(scheme=ALIGNED), on="repetition", suffix="_aligned")
+    apart = intervals.mean(both["error"] - both["error_aligned"], CONFIDENCE)
     return Gate(
         CLAIM,
         f"misaligned pairs against aligned pairs, {COUPLED}, conditionals alone",
@@ -101,7 +102,7 @@ def _conditionals(context: Results) -> Gate:
         f"misaligned pairs minus aligned pairs, mean over two coupled pairs, {COUPLED}, equal states",
         SOURCE.format("section 4.1.2, asked of a Transformer"),
         POSITIVE,
-        measured(intervals.mean(both["error"] - both["error_aligned"], CONFIDENCE)) if both.height else None,
+        Measured.of(apart, CONFIDENCE) if both.height else None,
         NO_ROW,
         kind=OWN,
     )

@@ -11,9 +11,9 @@ from pipeline.kit import evidence, intervals
 from pipeline.kit.conditions import Condition, above, at_least, at_most, below, within
 from pipeline.kit.evidence import reduced
 from pipeline.kit.extremes import column_max, column_min
-from pipeline.kit.verdicts import Gate
+from pipeline.kit.verdicts import Gate, Measured
 from pipeline.studies.parallel import translation_comparisons as compared
-from pipeline.studies.parallel.claims.common import CONFIDENCE, NO_ROW, measured
+from pipeline.studies.parallel.claims.common import CONFIDENCE, NO_ROW
 from pipeline.studies.parallel.controls import NEVER
 from pipeline.studies.parallel.measures import published
 from pipeline.studies.parallel.names import ALPHAS, DIAL, KEPT, PADIR, SOURCE, TAUGHT
@@ -197,7 +197,7 @@ def _untrained(table: pl.DataFrame) -> Iterator[Gate]:
             f"{compared.EFFECTS[CROSS]}, T = {T}, alpha = {DIAL:g}, mean difference: trained minus never trained",
             SOURCE.format("section 4.2.4, on the stand-in"),
             below(0),
-            measured(apart) if apart else None,
+            Measured.of(apart, CONFIDENCE) if apart else None,
             NO_ROW,
             kind=OWN,
         )

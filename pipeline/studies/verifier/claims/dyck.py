@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.kit import evidence
+from pipeline.kit import evidence, intervals
 from pipeline.kit.conditions import above, at_least, at_most, below, within
-from pipeline.kit.verdicts import Gate, Published
+from pipeline.kit.verdicts import Gate, Measured, Published
 from pipeline.studies.verifier import comparisons as c
 from pipeline.studies.verifier.names import GROUND_TRUTH, HELD, RANDOM, SEEN, TRAINED
 from schemas.claims import OWN
-from schemas.verifier.vgb_dyck import EXACT, LEARNED
+from schemas.verifier.theory_tables import ARGMAX
+from schemas.verifier.vgb_dyck import ALRS, EXACT, FIRST_LEAF, LEARNED
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 SECTION = "Li 2025, section {}"
 TABLE = "Li 2025, Table {}"
 TABLE_3_1 = {1: 0.366, 2: 0.438, 4: 0.591, 8: 0.790}
+CONFIDENCE = 0.95  # of intervals that claims take of tables themselves
 NO_PREFIXES = "no prefixes at which models make mistakes"
 
 
@@ -225,6 +227,7 @@ def objections(context: Results) -> Iterator[Gate]:
         yield evidence.gate(
             context, "36", f"sent back though right, top_p {p}", comparison, above(0.5), source, kind=OWN
         )
+    yield from _needless(context.table("unseen"))
     name = "lengths from which it hardly learned"
     yield evidence.gate(context, "36", name, c.BEYOND, above(0), source, kind=OWN)
     for p in (c.LOW, c.HIGH):
@@ -239,10 +242,52 @@ def objections(context: Results) -> Iterator[Gate]:
     yield evidence.gate(context, "36", name, c.WITHIN_DISTINCT, above(0), source, kind=OWN)
 
 
+def _needless(table: pl.DataFrame) -> Iterator[Gate]:
+    """Yield the control of claim 36: most prefixes are right, so that most of what a guess sends back is right, too."""
+    for p in (c.LOW, c.HIGH):
+        rows = table.filter(pl.col("backtracks") > 0, top_p=float(p), refill=ARGMAX).select(
+            "replica", "verifier", share=pl.col("needless") / pl.col("backtracks")
+        )
+        guessed, trained = (rows.filter(verifier=verifier) for verifier in (RANDOM, TRAINED))
+        both = guessed.join(trained, on="replica", suffix="_trained").sort("replica")
+        apart = intervals.mean(both["share"] - both["share_trained"], CONFIDENCE)
+        yield Gate(
+            "36",
+            f"sent back though right, less than by a guess, top_p {p}",
+            "share of what is sent back that could still be completed, or is whole, mean difference, model by model: a "
+            f"verifier that guesses and sends back as often minus the trained one, top_p {p}",
+            "no source: beyond " + TABLE.format("3.3"),
+            above(0),
+            Measured.of(apart, CONFIDENCE) if both.height else None,
+            "not run at this scale",
+            kind=OWN,
+        )
+
+
+def _nearer_by_learned_leaves(table: pl.DataFrame) -> Gate:
+    """Return the gate of claim 30 where the verifier judges leaves, as it has to where the truth is not known."""
+    means = table.filter(leaf_values=LEARNED).group_by("replica", "method").agg(pl.mean("distance"))
+    first, action = (means.filter(method=method) for method in (FIRST_LEAF, ALRS))
+    both = first.join(action, on="replica", suffix="_action").sort("replica")
+    apart = intervals.mean(both["distance"] - both["distance_action"], CONFIDENCE)
+    return Gate(
+        "30",
+        "nearer than rejection, the verifier at leaves",
+        "distance from the target, the verifier at leaves, mean difference, model by model: first leaf of Algorithm 2 "
+        "minus action-level rejection",
+        SECTION.format("3.3.1"),
+        below(0),
+        Measured.of(apart, CONFIDENCE) if both.height else None,
+        "not run at this scale",
+        kind=OWN,
+    )
+
+
 def walks(context: Results) -> Iterator[Gate]:
     """Yield the gates of claims 30 and 31: Algorithm 2 on the language models, in exact laws."""
     source = SECTION.format("3.3.1")
     yield evidence.gate(context, "30", "nearer than rejection", c.VGB_NEARER, below(0), source)
+    yield _nearer_by_learned_leaves(context.table("vgb_dyck"))
     for name, identity in (("stationary law", c.VGB_EXACT), ("always balanced", c.VGB_VALID)):  # checks of the walk
         yield evidence.gate(context, "30", name, identity, at_most(1e-9), source, kind=OWN)
     for kind, words in ((EXACT, "told the truth at leaves"), (LEARNED, "the verifier at leaves")):
