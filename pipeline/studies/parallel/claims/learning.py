@@ -92,7 +92,8 @@ def _conditionals(context: Results) -> Gate:
     """
     laws = context.table("par_scheme").filter(pl.col("strength") >= STRONG_PAIR, family=TWO_PAIRS)["law"].unique()
     models = context.table("par_scheme_model").filter(pl.col("law").is_in(laws.to_list()), k=2)
-    logs = models.group_by("repetition", "scheme").agg(error=pl.col("kl_conditional").log().mean()).sort("repetition")
+    by_set = models.group_by("repetition", "scheme", maintain_order=True)
+    logs = by_set.agg(error=pl.col("kl_conditional").log().mean()).sort("repetition")
     both = logs.filter(scheme=MISALIGNED).join(logs.filter(scheme=ALIGNED), on="repetition", suffix="_aligned")
     apart = intervals.mean(both["error"] - both["error_aligned"], CONFIDENCE)
     return Gate(

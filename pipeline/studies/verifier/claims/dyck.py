@@ -266,7 +266,8 @@ def _needless(table: pl.DataFrame) -> Iterator[Gate]:
 
 def _nearer_by_learned_leaves(table: pl.DataFrame) -> Gate:
     """Return the gate of claim 30 where the verifier judges leaves, as it has to where the truth is not known."""
-    means = table.filter(leaf_values=LEARNED).group_by("replica", "method").agg(pl.mean("distance"))
+    of_leaves = table.filter(leaf_values=LEARNED)
+    means = of_leaves.group_by("replica", "method", maintain_order=True).agg(pl.mean("distance"))
     first, action = (means.filter(method=method) for method in (FIRST_LEAF, ALRS))
     both = first.join(action, on="replica", suffix="_action").sort("replica")
     apart = intervals.mean(both["distance"] - both["distance_action"], CONFIDENCE)
