@@ -89,10 +89,17 @@ class Results:
             raise SandglassError(f"readme: the claims of {study} are not kept here: `dvc fetch`, or `make reproduce`")
         return claims
 
-    def gates(self, study: str) -> list[reading.Row] | None:
-        """Return the rows of `claims` with what the reference sets say of each; None for a study that has none yet."""
-        claims = self.claims(study)
-        return None if claims is None else standing.beside_sets(claims, self.sets(study))
+    @cached_property
+    def gates(self) -> dict[str, list[reading.Row] | None]:
+        """Return by study the rows of `claims` with what the reference sets say of each; None where there are none yet.
+
+        Most blocks ask for them, and all sets have to be read for them.
+        """
+        found = {study: self.claims(study) for study in self.params.studies}
+        return {
+            study: None if claims is None else standing.beside_sets(claims, self.sets(study))
+            for study, claims in found.items()
+        }
 
     def words(self, study: str) -> dict[str, str]:
         """Return what a person says of a study: what is ``here``, and what ``does_not_hold``.
@@ -135,7 +142,7 @@ def _findings(results: Results, _: str) -> str:
     """What each study found, in a sentence or two, and what its source does not say."""
     lines = []
     for study in results.params.studies:
-        gates = results.gates(study)
+        gates = results.gates[study]
         if gates is None:
             lines.append(f"- **`{study}`**: not built yet.")
             continue
@@ -149,7 +156,7 @@ def _studies(results: Results, _: str) -> str:
     """Each study: its source, what is here of it, in how many claims, and what does not hold or is open."""
     parts = []
     for study, own in results.params.studies.items():
-        gates, words = results.gates(study), results.words(study)
+        gates, words = results.gates[study], results.words(study)
         count = "not built yet" if gates is None else f"{len({gate['claim'] for gate in gates})} claims"
         texts = [
             f"### `{study}`",
@@ -177,7 +184,7 @@ def _verdicts(results: Results, _: str) -> str:
     """How many gates on statements of the sources have each verdict; the other kinds apart."""
     rows = []
     for study in results.params.studies:
-        gates, counts = results.gates(study), [""] * (len(VERDICTS) + 1)
+        gates, counts = results.gates[study], [""] * (len(VERDICTS) + 1)
         if gates is not None:
             stated = Counter(gate["verdict"] for gate in gates if gate["kind"] == STATED)
             others = Counter(gate["verdict"] for gate in gates if gate["kind"] != STATED)
@@ -204,14 +211,14 @@ def _open(results: Results, _: str) -> str:
     """Of each study how many statements are open, by what would decide them."""
     rows = []
     for study in results.params.studies:
-        if (gates := results.gates(study)) is not None:
+        if (gates := results.gates[study]) is not None:
             ways = Counter(way for _, way in standing.open_gates(gates))
             rows.append([f"`{study}`", *(str(ways[way]) for way in standing.WAYS)])
     return _table(["", *standing.WAYS], rows)
 
 
 def _decided(results: Results, study: str) -> tuple[int, int] | None:
-    gates = results.gates(study)
+    gates = results.gates[study]
     return None if gates is None else standing.decided(gates)
 
 
@@ -273,7 +280,7 @@ def _audit(results: Results, _: str) -> str:
 
 def _strongest(results: Results, study: str) -> str:
     """How the gates of a study stand by the strongest evidence, reference sets among it."""
-    gates = results.gates(study)
+    gates = results.gates.get(study)
     if gates is None:
         raise SandglassError(f"readme: {study} has no claims yet, and a block tells of them")
     counts = dict(dict(standing.counts(gates))[STATED])

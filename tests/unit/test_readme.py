@@ -71,7 +71,7 @@ def test_every_claim_stands_somewhere(results: readme.Results) -> None:
     paragraphs = [each.replace("\n", " ") for each in readme.BLOCKS["studies"](results, "").split("\n\n")]
     said = iter(each for each in paragraphs if each.startswith("*By the strongest evidence*"))
     for study in results.params.studies:
-        gates = results.gates(study)
+        gates = results.gates[study]
         if gates is not None:
             lines = standing.lines(gates)
             text = next(said)
