@@ -18,13 +18,14 @@ from pipeline.kit.evidence import part_gates
 from pipeline.kit.verdicts import Gate
 from pipeline.steps.analyse import finished
 from pipeline.studies.nce import claims
-from pipeline.studies.nce.claims import landscape, steps
+from pipeline.studies.nce.claims import gauss, landscape, steps
 from pipeline.studies.nce.claims.theory import PARTS
+from pipeline.studies.nce.comparisons import ONE
 from pipeline.studies.nce.exact import exponential_family as log_ratio
 from pipeline.studies.nce.names import THEORY
 from pipeline.studies.nce.theory import barrier
 from schemas.claims import FAILS, NOT_RUN
-from schemas.nce.tables import SCHEMAS
+from schemas.nce.tables import NCE, NGD, S_BEST, S_LOSS, SCHEMAS
 from schemas.theory import rows as theory_rows
 
 Tables = dict[str, pl.DataFrame]
@@ -43,6 +44,7 @@ READ: dict[str, tuple[list[str], list[Gates]]] = {
     "steps": (["bound"], [steps.exponential, steps.polynomial, steps.bounded]),
     "rates": (["slope"], [landscape.curvature, steps.exponential, steps.polynomial]),
     "growth_fits": (["aicc"], [steps.exponential]),
+    "gauss_selected": (["sd_min_dist"], [gauss.selected]),
 }
 COMPARED = ["value", "lo", "hi"]  # of comparisons
 # Small grids in which every gate finds what it needs.
@@ -73,6 +75,11 @@ def made(loaded: params.Params) -> Tables:
             parts.setdefault(name, []).append(frame)
     tables = {name: pl.concat(frames) for name, frames in parts.items()}
     tables["comparisons"] = compared(-1.0, -2.0, -0.5)
+    tables["gauss_selected"] = pl.DataFrame(
+        {"dim": ONE, "loss": NCE, "optimizer": NGD, "rule": rule, "n": n, "sd_min_dist": 0.5}
+        for rule in (S_LOSS, S_BEST)
+        for n in (100, 1000)
+    )
     # A line through the steps of GD, and its steps at R = 5, would take minutes.
     line = (
         tables["rates"].filter(quantity="NGD steps", loss="nce").with_columns(quantity=pl.lit("GD steps"), first_R=2.0)
