@@ -9,6 +9,12 @@ from pandera.api.polars.types import PolarsData
 from pipeline.languages import dyck_strings as language
 from schemas.results import Result
 
+# What a verifier reads: the state of its model, that of a model of the same shape which was never trained, or a token.
+LINEAR, UNTRAINED, LAST_TOKEN = "linear", "untrained", "last token"
+OWN = "trained"  # the model that made the mistakes; the other one of clusters is UNTRAINED
+# Strings whose states cluster: all, or as many mistakes as right ones of each last sign.
+ALL, MATCHED = "all", "as many of each last sign"
+
 
 class Models(Result):
     """E-D0: what every language model learned."""
@@ -34,7 +40,8 @@ class VerifierEval(Result):
 
     replica: pl.Int32 = pa.Field(ge=0)
     kind: pl.String = pa.Field(
-        isin=["linear", "last token"], description="what it reads: the state, or the last token alone"
+        isin=[LINEAR, UNTRAINED, LAST_TOKEN],
+        description="what it reads: the state, that of a model which was never trained, or the last token alone",
     )
     split: pl.Int32 = pa.Field(ge=0, description="number of the random split of the samples, from 0")
     n_train: pl.Int32 = pa.Field(ge=1, description="samples that verifiers are trained on")
@@ -54,6 +61,12 @@ class Clusters(Result):
     """Figure 3.1: how the states of mistakes and of right strings lie."""
 
     replica: pl.Int32 = pa.Field(ge=0)
+    model: pl.String = pa.Field(
+        isin=[OWN, UNTRAINED], description="whose states: of the model, or of one of its shape that was never trained"
+    )
+    strings: pl.String = pa.Field(
+        isin=[ALL, MATCHED], description="all, or as many mistakes as right strings with each last sign"
+    )
     metric: pl.String = pa.Field(
         isin=["nearest neighbour", "explained variance"],
         description="share whose nearest neighbour has the same label, or of the variance that k clusters explain",
@@ -66,9 +79,9 @@ class Clusters(Result):
     value: pl.Float64 = pa.Field(ge=0, le=1, description="the share")
 
     class Config:
-        """One row per model, metric, label and k."""
+        """One row per model, strings, metric, label and k."""
 
-        unique = ["replica", "metric", "label", "k"]
+        unique = ["replica", "model", "strings", "metric", "label", "k"]
 
 
 class Tsne(Result):
@@ -130,6 +143,26 @@ class Algorithm1(Result):
     @pa.dataframe_check(name="no more backtracks than the quotas of all prefixes")
     def within_quota(cls, data: PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select(pl.col("backtracks") <= pl.col("quota") * pl.col("n"))
+
+
+class Guessed(Result):
+    """A verifier that knows nothing, in the largest cell of Table 3.2: at a rate that sends back as often."""
+
+    replica: pl.Int32 = pa.Field(ge=0)
+    prefixes: pl.String = pa.Field(
+        isin=["seen", "held"], description="whether verifiers were trained on their mistakes"
+    )
+    quota: pl.Int32 = pa.Field(ge=1, description="most backtracks of a completion")
+    stride: pl.Int32 = pa.Field(ge=1, description="tokens that a backtrack erases")
+    rate: pl.Float64 = pa.Field(ge=0, le=1, description="probability of an objection, token by token")
+    n: pl.Int32 = pa.Field(ge=1, description="prefixes that were completed")
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1, description="share of prefixes completed rightly")
+    backtracks: pl.Int32 = pa.Field(ge=0, description="of all prefixes together")
+
+    class Config:
+        """One row per model and prefixes."""
+
+        unique = ["replica", "prefixes"]
 
 
 class Necessity(Result):
@@ -349,6 +382,7 @@ SCHEMAS = {
     "tsne": Tsne,
     "forced": Forced,
     "algorithm_1": Algorithm1,
+    "guessed": Guessed,
     "necessity": Necessity,
     "unseen_runs": UnseenRuns,
     "unseen": Unseen,

@@ -77,8 +77,31 @@ EXCESS = _paired(
     "verifiers of states",
     "verifiers of the last token",
 )
+EXCESS_UNTRAINED = _paired(
+    "excess-untrained",
+    "accuracy on mistakes of further prompts",
+    CLASSIFIERS,
+    "verifiers of states",
+    "verifiers of states of a model that was never trained",
+)
 NEAREST = _mean("nearest", "share of states whose nearest neighbour has the same label", CLASSIFIERS)
-TIGHTER = _paired("tighter", "variance of states that two clusters explain", CLASSIFIERS, "mistakes", "right strings")
+_NEVER = "a model that was never trained"
+NEAREST_UNTRAINED = _paired(
+    "nearest-untrained",
+    "share of states whose nearest neighbour has the same label",
+    CLASSIFIERS,
+    "the trained model",
+    _NEVER,
+)
+_EXPLAINED = "variance of states that two clusters explain"
+TIGHTER = _paired("tighter", _EXPLAINED, CLASSIFIERS, "mistakes", "right strings")
+# Mistakes end in few signs, and a state tells the last sign: as many of each kind may cluster for this alone.
+TIGHTER_MATCHED = _paired(
+    "tighter-matched", f"{_EXPLAINED}, as many of each last sign", CLASSIFIERS, "mistakes", "right strings"
+)
+TIGHTER_UNTRAINED = _paired(
+    "tighter-untrained", f"{_EXPLAINED}, mistakes less right strings", CLASSIFIERS, "the trained model", _NEVER
+)
 
 # Tables 3.1, 3.2, 3.4
 _OF = {SEEN: "prefixes that verifiers were trained on", HELD: "further prefixes"}
@@ -141,6 +164,32 @@ UNNECESSARY_PAIRED, UNNECESSARY_VALID = (
         ("valid", "those strings objected to that can still be completed"),
     )
 )
+
+# A verifier that knows nothing, and sends these prefixes back as often as the trained one, with Q = 4 and B = 6.
+_LARGEST = "Algorithm 1 with Q = 4, B = 6"
+GUESSED_CELL = {
+    name: _paired(
+        f"guessed-cell-{name}", f"{_ACCURACY} ({of})", PREFIXES, f"{_LARGEST} and a random verifier", "nucleus sampling"
+    )
+    for name, of in _OF.items()
+}
+OVER_GUESS = {
+    name: _paired(
+        f"over-guess-{name}", f"{_ACCURACY}, {_LARGEST} ({of})", PREFIXES, "trained verifier", "random verifier"
+    )
+    for name, of in _OF.items()
+}
+GUESS_MATCHED = {
+    name: _paired(
+        f"guess-matched-{name}",
+        f"backtracks, {_LARGEST} ({of})",
+        PREFIXES,
+        "random verifier",
+        "trained verifier",
+        RATIO,
+    )
+    for name, of in _OF.items()
+}
 
 # Tables 3.3 and 3.16, and what of the gain is finding and what refilling
 _ERRORS = "share of unseen prompts that are completed wrongly"
@@ -239,12 +288,25 @@ NEEDLESS = {
     )
     for p in (LOW, HIGH)
 }
-BEYOND = _paired(
-    "beyond",
-    "share of right strings to which the trained verifier objects, no backtracks",
-    UNSEEN,
-    "of lengths from which it hardly learned",
-    "of lengths from which it learned",
+NEEDLESS_GUESSED = {
+    p: _paired(
+        f"needless-guessed-{_at(p)}",
+        f"share of what is sent back that could still be completed, or is whole, top_p {p}",
+        UNSEEN,
+        "a verifier that guesses and sends back as often",
+        "the trained verifier",
+    )
+    for p in (LOW, HIGH)
+}
+BEYOND, BEYOND_UNENDED = (
+    _paired(
+        key,
+        f"share of right {strings} to which the trained verifier objects, no backtracks",
+        UNSEEN,
+        "of lengths from which it hardly learned",
+        "of lengths from which it learned",
+    )
+    for key, strings in (("beyond", "strings"), ("beyond-unended", "strings that are not whole"))
 )
 WITHIN_LEFT = {
     p: _paired(f"within-left-{_at(p)}", f"{_ERRORS}, top_p {p}", UNSEEN, _WITHOUT, _WHERE) for p in (LOW, HIGH)
@@ -441,6 +503,7 @@ VGB_BASE = {kind: _paired(f"vgb-base-{kind}", _LEAVES[kind], VGB_DYCK, _FIRST, "
 ALRS_BASE = {
     kind: _paired(f"alrs-base-{kind}", _LEAVES[kind], VGB_DYCK, _ACTION, "no verifier") for kind in leaves.LEAVES
 }
+VGB_NEARER_LEARNED = _paired("vgb-nearer-learned", _LEAVES[leaves.LEARNED], VGB_DYCK, _FIRST, _ACTION)
 WHOLE_LEARNED = _paired("whole-learned", _LEAVES[leaves.LEARNED], VGB_DYCK, _FIRST, "rejection of whole strings")
 WHOLE_COST = _paired(
     "whole-cost",

@@ -3,6 +3,8 @@
 A prefix is a mistaken string without its last sign. Everything is measured on the prefixes that the verifiers were
 trained on, as in the source, and on further ones. Prompts may be erased up to their first sign: else a backtrack at
 such a prefix would change nothing.
+
+Beyond the source: in the largest cell of Table 3.2 a verifier that guesses, and sends back as often as the trained one.
 """
 
 from __future__ import annotations
@@ -14,27 +16,30 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import torch
 from numpy.typing import NDArray
 
 from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import dyck_strings as language
-from pipeline.models.llama.decoding import ARGMAX, SAMPLE, Plan
-from pipeline.models.llama.verifiers import Trained
+from pipeline.models.llama.decoding import ARGMAX, SAMPLE, Plan, Verifier
+from pipeline.models.llama.verifiers import Guessing, Trained
 from pipeline.studies.verifier import comparisons as declared
 from pipeline.studies.verifier.measures import material
 from pipeline.studies.verifier.measures.generation import Completions, Models, complete
+from pipeline.studies.verifier.measures.guessing import matching_rate
 from pipeline.studies.verifier.names import ERROR, HELD, HELD_ERROR, MISTAKES, SEEN
 
 SETS = {SEEN: ERROR, HELD: HELD_ERROR}
 GREEDY, NUCLEUS, WITH_IT = "greedy", "nucleus", "with_it"
+TRIALS = 4  # of a rate at which to guess
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return how often prefixes are completed rightly, by every decoder, and whether backtracks were necessary."""
     models = material.language_models(context)
-    tables: dict[str, list[dict[str, Any]]] = {"forced": [], "algorithm_1": [], "necessity": []}
+    tables: dict[str, list[dict[str, Any]]] = {"forced": [], "algorithm_1": [], "necessity": [], "guessed": []}
     with one_thread():
         verifier = material.trained(context, models)
         for replica in range(models.count):
@@ -45,6 +50,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
                 for one, other in prefixes.algorithm_1(material.of_model(verifier, replica)):
                     tables["algorithm_1"].append(one)
                     tables["necessity"].append(other)
+                tables["guessed"].append(prefixes.guessed(tables["algorithm_1"][-1]))
     frames = {name: pl.DataFrame(rows) for name, rows in tables.items()}
     return frames | {"comparisons": _compared(context, frames)}
 
@@ -91,11 +97,9 @@ class Prefixes:
     def algorithm_1(self, verifier: Trained) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         """Yield for each quota and stride the rows of Tables 3.2 and 3.4."""
         entry = self.context.entry
-        threshold = self.context.settings.verifier.threshold
         for quota in entry.quotas:
             for stride in entry.strides:
-                plan = replace(self.plan, quota=quota, stride=stride, reach=None, threshold=threshold)
-                done = self._complete(self.tokens, self.lengths, plan, verifier)
+                done = self._complete(self.tokens, self.lengths, self._going_back(quota, stride), verifier)
                 key = self.key | {"quota": quota, "stride": stride}
                 row = {
                     "n": len(self.lengths),
@@ -106,6 +110,33 @@ class Prefixes:
                     "exact": done.exact.all(),
                 }
                 yield key | row, key | self._necessity(done)
+
+    def guessed(self, cell: dict[str, Any]) -> dict[str, Any]:
+        """Return what a verifier makes of a cell that guesses, at a rate which sends back as often as in its row."""
+        quota, stride = cell["quota"], cell["stride"]
+        plan = self._going_back(quota, stride)
+
+        def guess(rate: NDArray[np.float64], *purpose: str) -> Completions:
+            return self._complete(self.tokens, self.lengths, plan, Guessing(torch.from_numpy(rate)), *purpose)
+
+        def sent_back(rate: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.asarray((quota - guess(rate, "rates").quota).mean(1))
+
+        wanted = np.array([cell["backtracks"] / cell["n"]])
+        rate = matching_rate(sent_back, wanted, wanted / self.model.brackets, TRIALS)
+        done = guess(rate)
+        return self.key | {
+            "quota": quota,
+            "stride": stride,
+            "rate": rate[0],
+            "n": cell["n"],
+            "accuracy": done.right.mean(),
+            "backtracks": len(done.sent_back),
+        }
+
+    def _going_back(self, quota: int, stride: int) -> Plan:
+        threshold = self.context.settings.verifier.threshold
+        return replace(self.plan, quota=quota, stride=stride, reach=None, threshold=threshold)
 
     def _necessity(self, done: Completions) -> dict[str, Any]:
         """Return what becomes of strings that the verifier objected to when they go on without a backtrack.
@@ -141,9 +172,15 @@ class Prefixes:
         return right
 
     def _complete(
-        self, tokens: NDArray[np.int64], lengths: NDArray[np.int64], plan: Plan, verifier: Trained | None = None
+        self,
+        tokens: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        plan: Plan,
+        verifier: Verifier | None = None,
+        *purpose: str,
     ) -> Completions:
-        rng = stream(self.context.seed, self.context.study, self.context.experiment, *map(str, self.key.values()))
+        names = (self.context.study, self.context.experiment, *map(str, self.key.values()), *purpose)
+        rng = stream(self.context.seed, *names)
         return complete(self.model, plan, tokens[None], lengths[None], rng, self.calls, verifier=verifier)
 
 
@@ -164,6 +201,11 @@ def _compared(context: Inputs, frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
         found.add(declared.EVERY_CELL[name], np.min([values - base.to_numpy() for values in cell.values()], 0))
         greedy = forced.filter(refill=GREEDY)["accuracy"].to_numpy()
         found.add(declared.OVER_GREEDY_CELLS[name], np.min([values - greedy for values in cell.values()], 0))
+        guessed = frames["guessed"].filter(prefixes=name)
+        trained = cells.filter(quota=max(entry.quotas), stride=max(entry.strides))
+        found.add(declared.GUESSED_CELL[name], guessed["accuracy"], base)
+        found.add(declared.OVER_GUESS[name], trained["accuracy"], guessed["accuracy"])
+        found.add(declared.GUESS_MATCHED[name], guessed["backtracks"], trained["backtracks"])
         means = [[np.mean([cell[Q, B] for B in entry.strides], 0) for Q in entry.quotas]]
         means.append([np.mean([cell[Q, B] for Q in entry.quotas], 0) for B in entry.strides])
         grown = [b - a for line in means for a, b in itertools.pairwise(line)]

@@ -67,6 +67,7 @@ def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
     for leaves in (EXACT, LEARNED):
         found.add(declared.VGB_BASE[leaves], of(FIRST_LEAF, leaves), of(BASE, leaves))
         found.add(declared.ALRS_BASE[leaves], of(ALRS, leaves), of(BASE, leaves))
+    found.add(declared.VGB_NEARER_LEARNED, of(FIRST_LEAF, LEARNED), of(ALRS, LEARNED))
     found.add(declared.WHOLE_LEARNED, of(FIRST_LEAF, LEARNED), of(WHOLE, LEARNED))
     laws = "oracle_expansions"
     found.add(declared.WHOLE_COST, of(FIRST_LEAF, column=laws), of(WHOLE, column=laws))

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.kit import evidence, intervals
+from pipeline.kit import evidence
 from pipeline.kit.conditions import above, at_least, at_most, below, within
-from pipeline.kit.verdicts import Gate, Measured, Published
+from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.verifier import comparisons as c
 from pipeline.studies.verifier.names import GROUND_TRUTH, HELD, RANDOM, SEEN, TRAINED
 from schemas.claims import OWN
-from schemas.verifier.theory_tables import ARGMAX
-from schemas.verifier.vgb_dyck import ALRS, EXACT, FIRST_LEAF, LEARNED
+from schemas.verifier.vgb_dyck import EXACT, LEARNED
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 SECTION = "Li 2025, section {}"
 TABLE = "Li 2025, Table {}"
 TABLE_3_1 = {1: 0.366, 2: 0.438, 4: 0.591, 8: 0.790}
-CONFIDENCE = 0.95  # of intervals that claims take of tables themselves
 NO_PREFIXES = "no prefixes at which models make mistakes"
 
 
@@ -54,9 +52,17 @@ def classifiers(context: Results) -> Iterator[Gate]:
     yield evidence.gate(context, "12", "validation", c.VALIDATION, at_least(0.88), source, kind=OWN)
     yield evidence.gate(context, "12", "further prompts", c.VALIDATION_HELD, at_least(0.88), source, kind=OWN)
     yield evidence.gate(context, "12", "beyond the last token", c.EXCESS, above(0), source, kind=OWN)
+    name = "beyond a model that was never trained"
+    yield evidence.gate(context, "12", name, c.EXCESS_UNTRAINED, above(0), source, kind=OWN)
     source = SECTION.format("3.2.1.6")
     yield evidence.gate(context, "20", "nearest neighbours", c.NEAREST, at_least(0.9), source, kind=OWN)
     yield evidence.gate(context, "20", "two clusters", c.TIGHTER, above(0), source)
+    for name, comparison in (
+        ("nearest neighbours, beyond a model that was never trained", c.NEAREST_UNTRAINED),
+        ("two clusters, beyond a model that was never trained", c.TIGHTER_UNTRAINED),
+        ("two clusters, as many of each last sign", c.TIGHTER_MATCHED),
+    ):
+        yield evidence.gate(context, "20", name, comparison, above(0), source, kind=OWN)
 
 
 def prefixes(context: Results) -> Iterator[Gate]:
@@ -81,6 +87,12 @@ def prefixes(context: Results) -> Iterator[Gate]:
         )
         likeliest = c.OVER_GREEDY_CELLS[name]
         yield evidence.gate(context, "14", f"over the likeliest signs{words}", likeliest, above(0), source, kind=OWN)
+        for part, comparison, bar in (
+            ("over a guess", c.OVER_GUESS[name], above(0)),
+            ("a guess gains nothing", c.GUESSED_CELL[name], at_most(0)),
+            ("as many backtracks by a guess", c.GUESS_MATCHED[name], within(1, 0.15)),
+        ):
+            yield evidence.gate(context, "14", f"{part}{words}", comparison, bar, source, kind=OWN)
         source = TABLE.format("3.4")
         yield evidence.gate(context, "17", f"no cell without it{words}", c.UNNECESSARY[name], below(0), source, **kind)
         for part, comparison in (
@@ -227,9 +239,12 @@ def objections(context: Results) -> Iterator[Gate]:
         yield evidence.gate(
             context, "36", f"sent back though right, top_p {p}", comparison, above(0.5), source, kind=OWN
         )
-    yield from _needless(context.table("unseen"))
+    for p, comparison in c.NEEDLESS_GUESSED.items():  # most prefixes are right, and most that a guess objects to
+        name = f"sent back though right, less than by a guess, top_p {p}"
+        yield evidence.gate(context, "36", name, comparison, above(0), source, kind=OWN)
     name = "lengths from which it hardly learned"
     yield evidence.gate(context, "36", name, c.BEYOND, above(0), source, kind=OWN)
+    yield evidence.gate(context, "36", f"{name}, not whole", c.BEYOND_UNENDED, above(0), source, kind=OWN)
     for p in (c.LOW, c.HIGH):
         for name, comparison, bar in (
             ("mistakes taken away where it learned", c.WITHIN_LEFT[p], above(0)),
@@ -242,53 +257,12 @@ def objections(context: Results) -> Iterator[Gate]:
     yield evidence.gate(context, "36", name, c.WITHIN_DISTINCT, above(0), source, kind=OWN)
 
 
-def _needless(table: pl.DataFrame) -> Iterator[Gate]:
-    """Yield the control of claim 36: most prefixes are right, so that most of what a guess sends back is right, too."""
-    for p in (c.LOW, c.HIGH):
-        rows = table.filter(pl.col("backtracks") > 0, top_p=float(p), refill=ARGMAX).select(
-            "replica", "verifier", share=pl.col("needless") / pl.col("backtracks")
-        )
-        guessed, trained = (rows.filter(verifier=verifier) for verifier in (RANDOM, TRAINED))
-        both = guessed.join(trained, on="replica", suffix="_trained").sort("replica")
-        apart = intervals.mean(both["share"] - both["share_trained"], CONFIDENCE)
-        yield Gate(
-            "36",
-            f"sent back though right, less than by a guess, top_p {p}",
-            "share of what is sent back that could still be completed, or is whole, mean difference, model by model: a "
-            f"verifier that guesses and sends back as often minus the trained one, top_p {p}",
-            "no source: beyond " + TABLE.format("3.3"),
-            above(0),
-            Measured.of(apart, CONFIDENCE) if both.height else None,
-            "not run at this scale",
-            kind=OWN,
-        )
-
-
-def _nearer_by_learned_leaves(table: pl.DataFrame) -> Gate:
-    """Return the gate of claim 30 where the verifier judges leaves, as it has to where the truth is not known."""
-    of_leaves = table.filter(leaf_values=LEARNED)
-    means = of_leaves.group_by("replica", "method", maintain_order=True).agg(pl.mean("distance"))
-    first, action = (means.filter(method=method) for method in (FIRST_LEAF, ALRS))
-    both = first.join(action, on="replica", suffix="_action").sort("replica")
-    apart = intervals.mean(both["distance"] - both["distance_action"], CONFIDENCE)
-    return Gate(
-        "30",
-        "nearer than rejection, the verifier at leaves",
-        "distance from the target, the verifier at leaves, mean difference, model by model: first leaf of Algorithm 2 "
-        "minus action-level rejection",
-        SECTION.format("3.3.1"),
-        below(0),
-        Measured.of(apart, CONFIDENCE) if both.height else None,
-        "not run at this scale",
-        kind=OWN,
-    )
-
-
 def walks(context: Results) -> Iterator[Gate]:
     """Yield the gates of claims 30 and 31: Algorithm 2 on the language models, in exact laws."""
     source = SECTION.format("3.3.1")
     yield evidence.gate(context, "30", "nearer than rejection", c.VGB_NEARER, below(0), source)
-    yield _nearer_by_learned_leaves(context.table("vgb_dyck"))
+    name = "nearer than rejection, the verifier at leaves"
+    yield evidence.gate(context, "30", name, c.VGB_NEARER_LEARNED, below(0), source, kind=OWN)
     for name, identity in (("stationary law", c.VGB_EXACT), ("always balanced", c.VGB_VALID)):  # checks of the walk
         yield evidence.gate(context, "30", name, identity, at_most(1e-9), source, kind=OWN)
     for kind, words in ((EXACT, "told the truth at leaves"), (LEARNED, "the verifier at leaves")):
