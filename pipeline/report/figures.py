@@ -66,14 +66,17 @@ def load(study: Study, name: str, source: sources.Source | None, reference: Refe
 
 
 def larger(study: Study, name: str, scale: str) -> Reference | None:
-    """Return the reference set that has a figure at the largest scale above ``scale``.
+    """Return the reference set above ``scale`` whose figure is shown in place of that of this build.
 
-    Of several the first, which is that of the study's own name if there is one, or else one that shows all that this
-    shows, of more models. None if there is none, or its figure is the one of this build: some show what no scale
-    changes.
+    Sets that show all that this build's figure tells apart come first, and of these the largest scale: one that was
+    made for a part of the study would show that part alone. Of several the first, which is that of the study's own
+    name if there is one, or else one that shows all that this shows, of more models. None if there is none, or its
+    figure is the one of this build: some show what no scale changes.
     """
     above = SCALES[SCALES.index(scale) + 1 :]
     sets = [each for each in study.references if each.scale in above and each.has(_path(study, name, "svg"))]
+    own = _words(pl.read_parquet(_path(study, name, "parquet"))) if sets else set()
+    sets = [each for each in sets if own <= _words(_data(study, name, each))] or sets
     largest = max((each.scale for each in sets), key=above.index, default=None)
     sets = [each for each in sets if each.scale == largest]
     found = _fullest(study, name, sets) if len(sets) > 1 else next(iter(sets), None)
@@ -81,14 +84,19 @@ def larger(study: Study, name: str, scale: str) -> Reference | None:
 
 
 def _fullest(study: Study, name: str, sets: list[Reference]) -> Reference:
-    data = [pl.read_parquet(_path(study, name, "parquet", each)) for each in sets]
+    data = [_data(study, name, each) for each in sets]
     whole = [i for i, frame in enumerate(data) if _words(data[0]) <= _words(frame)]
     return sets[max(whole, key=lambda i: _models(data[i]))]
 
 
+def _data(study: Study, name: str, reference: Reference) -> pl.DataFrame:
+    return pl.read_parquet(_path(study, name, "parquet", reference))
+
+
 def _words(data: pl.DataFrame) -> set[str]:
-    """Return all words in the data of a figure: what it tells apart."""
-    return {word for column in data.select(cs.string()) for word in column.unique().drop_nulls()}
+    """Return all words in the data of a figure, but for those of their making: what it tells apart."""
+    told = data.select(cs.string() - cs.by_name("scale", "params_hash", require_all=False))
+    return {word for column in told for word in column.unique().drop_nulls()}
 
 
 def _models(data: pl.DataFrame) -> int:

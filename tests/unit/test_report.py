@@ -478,6 +478,11 @@ def test_a_figure_is_an_image_and_a_script_with_the_same_chart(tmp_path: Path, m
     assert figures.larger(study, "fig", "quick") is sets[3]
     more.with_columns(label=pl.lit("b"), model=pl.int_range(2)).write_parquet(sets[3].files[1])
     assert figures.larger(study, "fig", "quick") is sets[1]
+    # A set at the largest scale that lacks what this build shows stands behind a smaller one that has it.
+    study = dataclasses.replace(study, references=[sets[2], sets[3]])
+    sets[2].files[2].write_text(files["figures/study/fig.svg"].decode() + "<!-- another -->")
+    assert figures.larger(study, "fig", "quick") is sets[2]
+    assert figures.larger(dataclasses.replace(study, references=sets[3:]), "fig", "quick") is sets[3]
     shown = figures.load(study, "fig", None, kept)
     assert shown.reference is kept and shown.data == kept.files[1]
     assert figures.files(study, "fig", kept).keys() == {
