@@ -84,6 +84,7 @@ FOUND: dict[str, dict[Comparison, tuple[float, float, float]]] = {
     "difference": dict.fromkeys(declared.VIOLATION_SHIFT.values(), (-0.17, -0.2, -0.15)),
     "gained": dict.fromkeys(declared.GAINED.values(), (0.1, 0.08, 0.12)),
     "spearman": dict.fromkeys([*declared.RANK.values(), *declared.RANK_WITHIN.values()], (-0.5, -0.7, -0.2)),
+    "pooled": dict.fromkeys(declared.RANK_POOLED.values(), (-0.8, -0.9, -0.6)),
     "copying": dict.fromkeys(declared.COPIED.values(), (0.98, 0.97, 0.99)),
     "misleading": dict.fromkeys(declared.MISLEADING.values(), (1.0, 0.7, 1.0)),
 }
@@ -358,6 +359,7 @@ STACKS = ("M1", "M2", *(f"M8, {cell}" for cell in FLAT))
             {"spearman": (-0.4, -0.6, 0.1)},
             {("10", f"{arm}{of}") for arm in ("standard", "within both arms") for of in ("", ", closing brackets")},
         ),
+        ({"pooled": (-0.8, -0.9, -0.4)}, {("10", "both arms pooled")}),
         ({"copying": (0.95, 0.94, 0.955)}, {("21", "accuracy, 4 layers"), ("21", "accuracy, 4 layers, 4 heads")}),
         ({"copying": (0.89, 0.88, 0.895)}, {("21", f"accuracy, {name}") for name in COPY_NAMES.values()}),
         (
