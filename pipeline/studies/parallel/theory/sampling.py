@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pipeline.studies.parallel.params import SamplingCheck
 
 TIMES = (0.1, 0.5, 1.0, 2.0, 4.0)
-CONSTANTS = {1: 14.68, 2: 5.55, 3: 2.52, 4: 1.0}  # chapter 5.7: C_AT of PAR-D3 as searched in advance
+CONSTANTS = {1: 14.68, 2: 5.55, 3: 2.52, 4: 1.0}  # C_AT of Figure 4.2's target as a search in advance found it
+HALF_DIGIT = 0.005
 RELAXATIONS = {  # chapter 5.6: lumped chains of Figure 4.3
     2.0: (28, 5.62, 3.33, 2.5, 2, 1.67, 1.43, 1.25, 1.11, 1),
     6.0: (None, None, 1.25e4, 199, 41.1, 13.8, 5.96, 2.99, 1.66, 1),
@@ -240,19 +241,30 @@ def _tensorisation(rng: np.random.Generator, starts: int) -> Iterator[dict[str, 
         found = entropy.tensorisation(q, scheme, rng, starts)
         inverse = 1 / chains.gap(chains.block_dynamics(q, scheme), q)
         above.append(found / inverse)
-        yield near(
-            f"tensor-{k}", f"C_AT as searched, k = {k}", "Figure 4.2's target", found, expected, 0.01, where, **part
+        yield row(  # Each search bounds C_AT from below: one that starts at smaller tilts may find more.
+            f"tensor-{k}",
+            f"C_AT as searched, k = {k}, against an earlier search",
+            "Figure 4.2's target",
+            found,
+            ">=",
+            expected - HALF_DIGIT,
+            where,
+            **part,
         )
-    yield row(
-        "tensor-gap",
-        "C_AT as searched over 1/gap, smallest",
-        "Figure 4.2's target, k = 1 to 4",
-        smallest(above),
-        ">=",
-        1 - 1e-3,
-        where,
-        **part,
-    )
+    for name, value, comparison, bound in (
+        ("tensor-gap", smallest(above), ">=", 1 - 1e-3),
+        ("tensor-most", largest(above), "<=", 1 + 1e-3),  # C_AT is 1/gap here, to what a search can tell.
+    ):
+        yield row(
+            name,
+            f"C_AT as searched over 1/gap, {'smallest' if comparison == '>=' else 'largest'}",
+            "Figure 4.2's target, k = 1 to 4",
+            value,
+            comparison,
+            bound,
+            where,
+            **part,
+        )
     off = []
     for N, k in ((3, 1), (3, 2), (4, 2)):
         product = entropy.products(rng, N)
