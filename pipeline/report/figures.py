@@ -22,6 +22,7 @@ from pipeline.store.paths import figure_path
 from schemas.claims import SCALES
 
 _SIZE = re.compile(r'<svg[^>]* width="([0-9.]+)" height="([0-9.]+)"')
+_MEASURED = re.compile(r"\d+\.\d+|\d+ of \d+|^\d+$")
 
 
 @dataclass(frozen=True)
@@ -66,21 +67,30 @@ def load(study: Study, name: str, source: sources.Source | None, reference: Refe
 
 
 def larger(study: Study, name: str, scale: str) -> Reference | None:
-    """Return the reference set above ``scale`` whose figure is shown in place of that of this build.
+    """Return the reference set above ``scale`` whose figure is shown beside that of this build.
 
-    Sets that show all that this build's figure tells apart come first, and of these the largest scale: one that was
-    made for a part of the study would show that part alone. Of several the first, which is that of the study's own
-    name if there is one, or else one that shows all that this shows, of more models. None if there is none, or its
-    figure is the one of this build: some show what no scale changes.
+    Sets that show all that this build's figure tells apart come first, then those that lack the least: one that was
+    made for a part of the study would show that part alone. Of these the largest scale counts, and of several sets the
+    first, which is that of the study's own name if there is one, or else one that shows all that this shows, of more
+    models. None if there is none, or its figure is the one of this build: some show what no scale changes.
     """
     above = SCALES[SCALES.index(scale) + 1 :]
     sets = [each for each in study.references if each.scale in above and each.has(_path(study, name, "svg"))]
-    own = _words(pl.read_parquet(_path(study, name, "parquet"))) if sets else set()
-    sets = [each for each in sets if own <= _words(_data(study, name, each))] or sets
+    missing = [len(_lacking(study, name, each)) for each in sets]
+    sets = [each for each, count in zip(sets, missing, strict=True) if count == min(missing)]
     largest = max((each.scale for each in sets), key=above.index, default=None)
     sets = [each for each in sets if each.scale == largest]
     found = _fullest(study, name, sets) if len(sets) > 1 else next(iter(sets), None)
     return None if found and _is_own(study, name, found) else found
+
+
+def shows_all(study: Study, name: str, reference: Reference) -> bool:
+    """Return whether the figure of a set tells apart all that the figure of this build does."""
+    return not _lacking(study, name, reference)
+
+
+def _lacking(study: Study, name: str, reference: Reference) -> set[str]:
+    return _words(pl.read_parquet(_path(study, name, "parquet"))) - _words(_data(study, name, reference))
 
 
 def _fullest(study: Study, name: str, sets: list[Reference]) -> Reference:
@@ -94,9 +104,10 @@ def _data(study: Study, name: str, reference: Reference) -> pl.DataFrame:
 
 
 def _words(data: pl.DataFrame) -> set[str]:
-    """Return all words in the data of a figure, but for those of their making: what it tells apart."""
-    told = data.select(cs.string() - cs.by_name("scale", "params_hash", require_all=False))
-    return {word for column in told for word in column.unique().drop_nulls()}
+    """Return all words in the data of a figure, but for those of their making and why there is nothing to draw: what
+    it tells apart. Of texts with a measured number in them the number is left out."""
+    told = data.select(cs.string() - cs.by_name("scale", "params_hash", "why", require_all=False))
+    return {_MEASURED.sub("", word) for column in told for word in column.unique().drop_nulls()}
 
 
 def _models(data: pl.DataFrame) -> int:

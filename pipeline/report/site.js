@@ -8,6 +8,13 @@ const sandglass = {
     this.charts[name] = { ...specification, datasets: Object.fromEntries(Object.entries(columns).map(rows)) };
   },
   items(found) { this.found = found; },
+  // Numbers in [0, 1) that repeat with the seed, for what a page draws: mulberry32.
+  random: (seed) => () => {
+    seed = (seed + 0x6D2B79F5) | 0;
+    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  },
 };
 
 // Of a table by columns, as a script of a chart has it: values, or the different ones and the place of each among them.

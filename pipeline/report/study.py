@@ -139,12 +139,12 @@ class StudyText:
 
     # --- what a text may call ---------------------------------------------------------------------
 
-    def figure(self, name: str, shows_more: bool = False) -> str:
+    def figure(self, name: str) -> str:
         """Show a figure with caption, downloads, md5 and the command that rebuilds it; where the page has it already, a
         link to it.
 
-        A figure that a reference set has at a larger scale stands first, and that of this build is folded below it.
-        With ``shows_more`` it is the other way round: the figure of the set lacks what this one shows.
+        A figure that a reference set has at a larger scale stands first, and that of this build is folded below it; one
+        that lacks some of what this build shows is folded itself.
         """
         _known("figure", name, self.study.figures)
         artifact = self.site.figure(self.study.id, name)
@@ -158,11 +158,12 @@ class StudyText:
         kept = figures.larger(self.study, name, self.site.params.scale)
         if kept is not None:
             larger = figures.load(self.study, name, source, kept)
+            is_whole = figures.shows_all(self.study, name, kept)
 
         def draw(claims: list[str]) -> Markup:
             if kept is None:
                 return Markup(self.blocks.figure(shown, artifact, shown.alt(claims)))
-            if shows_more:
+            if not is_whole:
                 folded = f"The figure at scale {kept.scale}, which lacks some of what this one shows"
                 return Markup(self.blocks.figures(shown, larger, folded, artifact, shown.alt(claims), larger.alt([])))
             folded = f"The same figure at scale {self.site.params.scale}, as built here"

@@ -288,26 +288,24 @@ def test_a_text_of_a_study(ask: Callable[[str], str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "first", "folded"),
+    ("is_whole", "first", "folded"),
     [
-        ("figure('fig')", "long", "The same figure at scale quick, as built here"),
-        (
-            "figure('fig', shows_more=true)",
-            "quick",
-            "The figure at scale long, which lacks some of what this one shows",
-        ),
+        (True, "long", "The same figure at scale quick, as built here"),
+        (False, "quick", "The figure at scale long, which lacks some of what this one shows"),
     ],
 )
 def test_a_figure_of_a_set_stands_first_unless_this_build_shows_more(
-    ask: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, call: str, first: str, folded: str
+    ask: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, is_whole: bool, first: str, folded: str
 ) -> None:
     def load(study: Any, name: str, source: Any, kept: Any = None) -> Any:
         return SimpleNamespace(name=kept.scale if kept else "quick", alt=lambda claims: "Told.")
 
     monkeypatch.setattr(figures, "larger", lambda study, name, scale: SimpleNamespace(scale="long"))
+    monkeypatch.setattr(figures, "shows_all", lambda study, name, kept: is_whole)
     monkeypatch.setattr(figures, "load", load)
     other = {"long": "quick", "quick": "long"}[first]
-    assert f"<figure>{first}</figure><details>{folded}: {other}</details>" in ask(f"## One\n\n{{{{ {call} }}}}")
+    page = ask("## One\n\n{{ figure('fig') }}")
+    assert f"<figure>{first}</figure><details>{folded}: {other}</details>" in page
 
 
 def test_a_figure_that_the_page_has_is_led_to_the_second_time(ask: Callable[[str], str]) -> None:
@@ -483,6 +481,12 @@ def test_a_figure_is_an_image_and_a_script_with_the_same_chart(tmp_path: Path, m
     sets[2].files[2].write_text(files["figures/study/fig.svg"].decode() + "<!-- another -->")
     assert figures.larger(study, "fig", "quick") is sets[2]
     assert figures.larger(dataclasses.replace(study, references=sets[3:]), "fig", "quick") is sets[3]
+    assert figures.shows_all(study, "fig", sets[2]) and not figures.shows_all(study, "fig", sets[3])
+    # Measured numbers in labels tell nothing apart.
+    for frame, file in ((more, sets[3].files[1]), (more, figures._path(study, "fig", "parquet"))):
+        number = "0.25 (2 of 6)" if file is sets[3].files[1] else "0.5 (3 of 6)"
+        frame.with_columns(label=pl.lit(f"a: {number}")).write_parquet(file)
+    assert figures.shows_all(study, "fig", sets[3])
     shown = figures.load(study, "fig", None, kept)
     assert shown.reference is kept and shown.data == kept.files[1]
     assert figures.files(study, "fig", kept).keys() == {
