@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 ROUNDING = 1e-12
 
@@ -26,6 +31,17 @@ def row(
 def of(claim: str, part: str) -> dict[str, str]:
     """Return the columns by which a row decides a part of a claim."""
     return {"claim": claim, "part": part}
+
+
+def judged(claim: str, part: str, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows as such that decide a part of a claim; one that names its own is left as it is."""
+    return [{**of(claim, part), **each} for each in rows]
+
+
+def exceptions(bad: ArrayLike, *outputs: ArrayLike) -> float:
+    """Return how often ``bad`` is true; NaN if one of the outputs that it was found from is NaN."""
+    broken = any(bool(np.isnan(np.asarray(output, float)).any()) for output in outputs)
+    return math.nan if broken else float(np.sum(bad))
 
 
 @dataclass(frozen=True)

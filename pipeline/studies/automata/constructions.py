@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from pipeline.kit import theory_rows
 from pipeline.kit.extremes import largest
+from pipeline.kit.theory_rows import exceptions
 from pipeline.languages.automata import Ints
 from pipeline.models.automata.exact import Built
 
@@ -83,15 +84,7 @@ def row(
     """Return one row of `schemas.theory.rows`; that on a printed form which claim 5 names belongs to it."""
     if more.get("form") == "printed" and more["erratum"] in PRINTED:
         more |= {"claim": "5", "part": PRINTED[more["erratum"]]}
-    return {
-        "check": check,
-        "statement": statement,
-        "size": size,
-        "measured": float(measured),
-        "comparison": comparison,
-        "bound": float(bound),
-        **more,
-    }
+    return theory_rows.row(check, statement, size, measured, comparison, bound, **more)
 
 
 def wrong(built: Built, tokens_NxT: Ints, states_NxT: Ints, dtype: type = np.float64) -> tuple[float, float]:
@@ -101,12 +94,6 @@ def wrong(built: Built, tokens_NxT: Ints, states_NxT: Ints, dtype: type = np.flo
     """
     outputs, off = built.run(tokens_NxT, dtype)
     return exceptions(outputs != states_NxT, off), off
-
-
-def exceptions(bad: ArrayLike, *outputs: ArrayLike) -> float:
-    """Return how often ``bad`` is true; NaN if one of the outputs that it was found from is NaN."""
-    broken = any(bool(np.isnan(output).any()) for output in outputs)
-    return math.nan if broken else float(np.sum(bad))
 
 
 def verified(

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pipeline.kit.theory_rows import exceptions
+
 SOURCE = "Liu 2024, section 3.5{}"
 ERRATUM = "flipflop-{}"
 OWN = "own check, not in the source"
@@ -31,27 +33,6 @@ def judged(part: str, rows: Iterable[Mapping[str, Any]], claim: str = "22") -> I
     for each in rows:
         own = f"{PRINTED[each['erratum']][0]}, as printed" if each.get("form") == "printed" else part
         yield {"claim": claim, "part": own, **each}
-
-
-def row(
-    check: str, statement: str, size: str, measured: float, comparison: str, bound: float, **more: Any
-) -> dict[str, Any]:
-    """Return one row of `schemas.theory.rows`."""
-    return {
-        "check": check,
-        "statement": statement,
-        "size": size,
-        "measured": float(measured),
-        "comparison": comparison,
-        "bound": float(bound),
-        **more,
-    }
-
-
-def exceptions(bad: ArrayLike, *outputs: ArrayLike) -> float:
-    """Return how often ``bad`` is true; NaN if one of the outputs that it was found from is NaN."""
-    broken = any(bool(np.isnan(output).any()) for output in outputs)
-    return math.nan if broken else float(np.sum(bad))
 
 
 def share(bad: ArrayLike, *outputs: ArrayLike) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline.kit import theory_rows
 from pipeline.languages.exponential_families import Array, mean_optimum
 from pipeline.studies.nce.exact import exponential_family as log_ratio
 from schemas import theory
@@ -32,15 +33,8 @@ def row(
     check: str, statement: str, size: str, measured: float, comparison: str, bound: float, **more: Any
 ) -> dict[str, Any]:
     """Return one row of `schemas.theory.rows`; the statement of an identity at given numbers begins with `MARK`."""
-    return {
-        "check": check,
-        "statement": (MARK if ALGEBRA.fullmatch(check) else "") + statement,
-        "size": size,
-        "measured": float(measured),
-        "comparison": comparison,
-        "bound": float(bound),
-        **more,
-    }
+    mark = MARK if ALGEBRA.fullmatch(check) else ""
+    return theory_rows.row(check, mark + statement, size, measured, comparison, bound, **more)
 
 
 def rows(theory_id: str, part: str, source: str, checks: Iterable[dict[str, Any]]) -> pl.DataFrame:

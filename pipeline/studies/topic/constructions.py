@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pipeline.kit.theory_rows import of
 from pipeline.languages.topic import Masking
 
 SOURCE = "Li 2025, section 2.1{}"
@@ -45,41 +44,10 @@ HELD = {
 NORMALISERS = {"paper": "normaliser as printed", "consistent": "normaliser with [MASK]"}
 
 
-def row(
-    check: str, statement: str, size: str, measured: float, comparison: str, bound: float, **more: Any
-) -> dict[str, Any]:
-    """Return one row of `schemas.theory.rows`."""
-    return {
-        "check": check,
-        "statement": statement,
-        "size": size,
-        "measured": float(measured),
-        "comparison": comparison,
-        "bound": float(bound),
-        **more,
-    }
-
-
-def decides(claim: str, part: str) -> dict[str, Any]:
-    """Return what makes a row one that decides a claim, in the gate ``part``."""
-    return {"claim": claim, "part": part}
-
-
-def judged(claim: str, part: str, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows as such that decide a claim; one that says what it decides itself is left as it is."""
-    return [{**decides(claim, part), **each} for each in rows]
-
-
 def slip(name: str, form: str) -> dict[str, Any]:
     """Return what makes a row one on an erratum: on its printed form, or on the corrected one."""
     gate = ("1", f"{SLIPS[name]}, as printed") if form == "printed" else HELD.get(name, ("1", "slips"))
-    return {"form": form, "erratum": ERRATUM.format(name)} | decides(*gate)
-
-
-def exceptions(bad: ArrayLike, *outputs: ArrayLike) -> float:
-    """Return how often ``bad`` is true; NaN if one of the outputs that it was found from is NaN."""
-    broken = any(bool(np.isnan(np.asarray(output, float)).any()) for output in outputs)
-    return math.nan if broken else float(np.sum(bad))
+    return {"form": form, "erratum": ERRATUM.format(name)} | of(*gate)
 
 
 def slope(x: ArrayLike, y: ArrayLike) -> float:

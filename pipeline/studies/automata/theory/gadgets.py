@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
+from pipeline.kit.theory_rows import exceptions
 from pipeline.models.automata import exact
 from pipeline.models.automata.exact import Array, Layer, Network
-from pipeline.studies.automata.constructions import SOURCE, exceptions, row
+from pipeline.studies.automata.constructions import SOURCE, row
 from schemas import theory
 
 NOISE = 0.24  # below the quarter of the spacing that the lemmas allow

@@ -12,13 +12,13 @@ import polars as pl
 
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
+from pipeline.kit.theory_rows import exceptions
 from pipeline.languages.automata import grid_algorithm, grid_states
 from pipeline.models.automata import exact
 from pipeline.studies.automata.constructions import (
     SOURCE,
     THEOREM_12,
     exact_depth,
-    exceptions,
     ledger,
     refuted,
     row,

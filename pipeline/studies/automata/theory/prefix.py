@@ -13,6 +13,7 @@ import polars as pl
 
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
+from pipeline.kit.theory_rows import exceptions
 from pipeline.languages import automata
 from pipeline.languages.automata import Automaton, Ints, automaton, simulate
 from pipeline.models.automata import exact
@@ -20,7 +21,6 @@ from pipeline.studies.automata.constructions import (
     NEAR,
     THEOREM_10,
     exact_depth,
-    exceptions,
     ledger,
     refuted,
     row,

@@ -15,8 +15,9 @@ import polars as pl
 
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
+from pipeline.kit.theory_rows import judged, row
 from pipeline.languages import parity
-from pipeline.studies.distillation.constructions import ERRATUM, LIU, UNPUBLISHED, judged, row
+from pipeline.studies.distillation.constructions import ERRATUM, LIU, UNPUBLISHED
 from pipeline.studies.distillation.exact import attention as exact
 from schemas import theory
 

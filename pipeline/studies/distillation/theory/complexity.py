@@ -16,7 +16,8 @@ import polars as pl
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
-from pipeline.studies.distillation.constructions import LIU, UNPUBLISHED, judged, row
+from pipeline.kit.theory_rows import judged, row
+from pipeline.studies.distillation.constructions import LIU, UNPUBLISHED
 from pipeline.studies.distillation.exact import relu
 from schemas import theory
 

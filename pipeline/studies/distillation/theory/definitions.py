@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit.streams import stream
-from pipeline.studies.distillation.constructions import ERRATUM, LIU, corrected, decides, judged, printed, row
+from pipeline.kit.theory_rows import judged, of, row
+from pipeline.studies.distillation.constructions import ERRATUM, LIU, corrected, printed
 from pipeline.studies.distillation.exact import relu
 from schemas import theory
 
@@ -100,7 +101,7 @@ def _tree(entry: Definitions) -> Iterator[dict[str, Any]]:
             sum(wrong),
             ", ".join(f"{value:.0f}" for value in wrong),
         )
-        yield counted | (decides("19", "classes") if form == "corrected" else {})
+        yield counted | (of("19", "classes") if form == "corrected" else {})
 
 
 def _windows(entry: Definitions) -> Iterator[dict[str, Any]]:

@@ -14,8 +14,9 @@ import polars as pl
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
+from pipeline.kit.theory_rows import judged, row
 from pipeline.languages import pcfg
-from pipeline.studies.distillation.constructions import LIU, UNPUBLISHED, judged, row
+from pipeline.studies.distillation.constructions import LIU, UNPUBLISHED
 from pipeline.studies.distillation.exact import inside
 from schemas import theory
 

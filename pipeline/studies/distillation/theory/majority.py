@@ -13,7 +13,8 @@ import polars as pl
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
-from pipeline.studies.distillation.constructions import LIU, corrected, decides, exceptions, judged, printed, row
+from pipeline.kit.theory_rows import exceptions, judged, of, row
+from pipeline.studies.distillation.constructions import LIU, corrected, printed
 from pipeline.studies.distillation.exact import relu
 from schemas import theory
 
@@ -56,7 +57,7 @@ def _coefficients(entry: Majority) -> Iterator[dict[str, Any]]:
         largest(*off),
         "<=",
         1e-12,
-        **decides("3", "majority"),
+        **of("3", "majority"),
     )
     ratios = [
         relu.majority_coefficient(d, k + 1) / relu.majority_coefficient(d, k - 1) + relu.damping(d, k)

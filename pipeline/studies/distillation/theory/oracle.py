@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
+from pipeline.kit.theory_rows import judged, row
 from pipeline.languages import pcfg
-from pipeline.studies.distillation.constructions import ERRATUM, LIU, UNPUBLISHED, judged, row
+from pipeline.studies.distillation.constructions import ERRATUM, LIU, UNPUBLISHED
 from pipeline.studies.distillation.exact import inside
 from schemas import theory
 

@@ -11,7 +11,8 @@ import polars as pl
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
-from pipeline.studies.distillation.constructions import LIU, corrected, decides, judged, printed, row
+from pipeline.kit.theory_rows import judged, of, row
+from pipeline.studies.distillation.constructions import LIU, corrected, printed
 from pipeline.studies.distillation.exact import relu
 from schemas import theory
 
@@ -63,7 +64,7 @@ def _gradients(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterat
         "<=",
         0,
         source=CLAIM_7,
-        **decides("3", "Claim 7"),
+        **of("3", "Claim 7"),
     )
     yield row(
         "claim-7.corrected",
@@ -74,7 +75,7 @@ def _gradients(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterat
         "<=",
         EXACT,
         source=CLAIM_7,
-        **corrected("claim-7-sign") | decides("3", "Claim 7"),
+        **corrected("claim-7-sign") | of("3", "Claim 7"),
     )
     yield row(
         "claim-7.printed",
@@ -102,7 +103,7 @@ def _step(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         largest(np.abs(right - known)),
         "<=",
         EXACT,
-        **corrected("lemma-63-decay") | decides("3", "Lemma 63"),
+        **corrected("lemma-63-decay") | of("3", "Lemma 63"),
     )
     yield row(
         "lemma-63.printed",
@@ -123,7 +124,7 @@ def _step(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         "<=",
         EXACT,
         detail=f"{sizes[0]:.6g} and {sizes[-1]:.6g}",
-        **decides("3", "Lemma 63"),
+        **of("3", "Lemma 63"),
     )
     for batch in (min(entry.batches), max(entry.batches)):
         (estimate,) = relu.batch_gradients(rng, start.w, start.b, [batch], k, None)
@@ -204,7 +205,7 @@ def _correlations(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Ite
         "<=",
         EXACT,
         source=LEMMA_64,
-        **decides("3", "Lemma 64, odd"),
+        **of("3", "Lemma 64, odd"),
     )
     yield row(
         "lemma-64.even",
@@ -214,7 +215,7 @@ def _correlations(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Ite
         "<=",
         EXACT,
         source=LEMMA_64,
-        **decides("3", "Lemma 64, odd"),
+        **of("3", "Lemma 64, odd"),
     )
     yield row(
         "lemma-64.norm",
@@ -360,7 +361,7 @@ def _student(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator
         "<=",
         EXACT,
         source=COROLLARY_3,
-        **corrected("majority-mean") | decides("3", "student's gradient"),
+        **corrected("majority-mean") | of("3", "student's gradient"),
     )
     yield row(
         "corollary-3.half",
@@ -370,7 +371,7 @@ def _student(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator
         "<=",
         EXACT,
         source=STUDENT,
-        **corrected("majority-mean") | decides("3", "student's gradient"),
+        **corrected("majority-mean") | of("3", "student's gradient"),
     )
     yield row(
         "corollary-3.same",
@@ -380,7 +381,7 @@ def _student(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator
         "<=",
         EXACT,
         source=STUDENT,
-        **decides("3", "student's gradient"),
+        **of("3", "student's gradient"),
     )
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit.streams import stream
-from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, exceptions, judged, row
+from pipeline.kit.theory_rows import exceptions, row
+from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, judged
 from pipeline.studies.flipflop.exact import recognisers as exact
 from schemas import theory
 

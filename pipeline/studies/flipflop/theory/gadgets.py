@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
+from pipeline.kit.theory_rows import exceptions, row
 from pipeline.languages.automata import automaton, every_input, simulate
 from pipeline.models.automata import exact
-from pipeline.studies.flipflop.constructions import ERRATUM, OWN, exceptions, judged, row
+from pipeline.studies.flipflop.constructions import ERRATUM, OWN, judged
 from schemas import theory
 
 if TYPE_CHECKING:

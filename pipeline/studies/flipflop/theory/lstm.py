@@ -13,9 +13,10 @@ from torch import Tensor
 
 from pipeline.kit.extremes import smallest
 from pipeline.kit.streams import one_thread, stream
+from pipeline.kit.theory_rows import exceptions, row
 from pipeline.languages import flipflop as language
 from pipeline.models.automata import lstm
-from pipeline.studies.flipflop.constructions import CONTROL, SOURCE, exceptions, judged, row
+from pipeline.studies.flipflop.constructions import CONTROL, SOURCE, judged
 from schemas import theory
 
 if TYPE_CHECKING:

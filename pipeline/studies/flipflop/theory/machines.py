@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit.streams import stream
+from pipeline.kit.theory_rows import exceptions, row
 from pipeline.languages import flipflop as language
-from pipeline.studies.flipflop.constructions import OWN, SOURCE, exceptions, judged, row
+from pipeline.studies.flipflop.constructions import OWN, SOURCE, judged
 from pipeline.studies.flipflop.exact import recognisers as exact
 from schemas import theory
 

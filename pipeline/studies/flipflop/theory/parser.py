@@ -11,8 +11,9 @@ import torch
 
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
+from pipeline.kit.theory_rows import exceptions, row
 from pipeline.languages import flipflop as language
-from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, OWN, SOURCE, exceptions, judged, row, share
+from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, OWN, SOURCE, judged, share
 from pipeline.studies.flipflop.exact import recognisers as exact
 from schemas import theory
 

@@ -11,8 +11,9 @@ import polars as pl
 
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
+from pipeline.kit.theory_rows import row
 from pipeline.languages import flipflop as language
-from pipeline.studies.flipflop.constructions import ERRATUM, OWN, SOURCE, judged, row
+from pipeline.studies.flipflop.constructions import ERRATUM, OWN, SOURCE, judged
 from pipeline.studies.flipflop.exact import recognisers as exact
 from schemas import theory
 

@@ -12,19 +12,9 @@ import polars as pl
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
+from pipeline.kit.theory_rows import exceptions, judged, of, row
 from pipeline.languages.topic import Masking, Population
-from pipeline.studies.topic.constructions import (
-    NORMALISERS,
-    OWN_CHECK,
-    SOURCE,
-    decides,
-    exceptions,
-    judged,
-    masking_of,
-    named,
-    row,
-    slip,
-)
+from pipeline.studies.topic.constructions import NORMALISERS, OWN_CHECK, SOURCE, masking_of, named, slip
 from pipeline.studies.topic.exact import stage_two
 from pipeline.studies.topic.exact.stage_two import KINDS, VARIANTS, Optimum
 from schemas import theory
@@ -355,7 +345,7 @@ def _intervals(entry: Attention, masking: Masking, optima: Optima) -> Iterator[d
                     0,
                     source=THEOREM[kind],
                     detail=", ".join(outside),
-                    **decides("3", part),
+                    **of("3", part),
                 )
     # Other maskings, where the printed lower end is more than the proof gives. The theorem is one of sparse documents.
     for name, form, is_tried, comparison, claim in (
@@ -447,7 +437,7 @@ def _limits(entry: Attention, masking: Masking, optima: Optima) -> Iterator[dict
                         0.01,
                         source=OWN_CHECK,
                         detail=f"{scaled[long.index(LONG)]:.5f}",
-                        **decides("5", AT if (kind, variant) == ("block", "consistent") else part),
+                        **of("5", AT if (kind, variant) == ("block", "consistent") else part),
                     )
                 yield row(
                     f"limit.nearer.{kind}-{variant}-{v}",
@@ -458,7 +448,7 @@ def _limits(entry: Attention, masking: Masking, optima: Optima) -> Iterator[dict
                     "<=",
                     0.5,
                     source=OWN_CHECK,
-                    **decides("5", part),
+                    **of("5", part),
                 )
                 if kind == "diag":
                     ratios = np.array([float(each.alpha / each.beta) for each in minima])
@@ -473,7 +463,7 @@ def _limits(entry: Attention, masking: Masking, optima: Optima) -> Iterator[dict
                         0.5,
                         source=OWN_CHECK,
                         detail=f"{ratios[-1]:.2g} at last",
-                        **decides("5", part),
+                        **of("5", part),
                     )
                     yield row(
                         f"limit.loss.{variant}-{v}",
@@ -484,5 +474,5 @@ def _limits(entry: Attention, masking: Masking, optima: Optima) -> Iterator[dict
                         "<=",
                         0.5,
                         source=OWN_CHECK,
-                        **decides("5", part),
+                        **of("5", part),
                     )

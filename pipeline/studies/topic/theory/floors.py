@@ -11,7 +11,8 @@ import polars as pl
 from scipy import integrate, special
 
 from pipeline.kit.streams import stream
-from pipeline.studies.topic.constructions import OWN_CHECK, judged, masking_of, row
+from pipeline.kit.theory_rows import judged, row
+from pipeline.studies.topic.constructions import OWN_CHECK, masking_of
 from schemas import theory
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ import polars as pl
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
+from pipeline.kit.theory_rows import judged, row
 from pipeline.languages.topic import Population
-from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, judged, masking_of, named, row, slip
+from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, masking_of, named, slip
 from pipeline.studies.topic.exact import stage_two
 from schemas import theory
 

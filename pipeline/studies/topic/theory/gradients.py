@@ -18,9 +18,10 @@ from torch import Tensor
 
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import one_thread, stream
+from pipeline.kit.theory_rows import judged, row
 from pipeline.languages import topic as language
 from pipeline.models.topic import one_layer
-from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, judged, masking_of, row, slope
+from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, masking_of, slope
 from schemas import theory
 
 if TYPE_CHECKING:

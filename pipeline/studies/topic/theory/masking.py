@@ -11,8 +11,9 @@ import polars as pl
 
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
+from pipeline.kit.theory_rows import judged, row
 from pipeline.languages import topic as language
-from pipeline.studies.topic.constructions import CONTROL, SOURCE, judged, masking_of, named, row, slip
+from pipeline.studies.topic.constructions import CONTROL, SOURCE, masking_of, named, slip
 from schemas import theory
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import polars as pl
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
+from pipeline.kit.theory_rows import exceptions, judged, row
 from pipeline.languages.topic import Masking, Population
-from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, exceptions, judged, masking_of, row, slip
+from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, masking_of, slip
 from pipeline.studies.topic.exact import stage_two
 from schemas import theory
 

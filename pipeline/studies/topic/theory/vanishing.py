@@ -10,18 +10,9 @@ import polars as pl
 
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
+from pipeline.kit.theory_rows import judged, of, row
 from pipeline.languages.topic import Population
-from pipeline.studies.topic.constructions import (
-    CONTROL,
-    OWN_CHECK,
-    SOURCE,
-    decides,
-    judged,
-    masking_of,
-    named,
-    row,
-    slope,
-)
+from pipeline.studies.topic.constructions import CONTROL, OWN_CHECK, SOURCE, masking_of, named, slope
 from pipeline.studies.topic.exact import stage_one
 from schemas import theory
 
@@ -89,7 +80,7 @@ def _limit(entry: Vanishing, size: list[int], rng: np.random.Generator) -> Itera
         largest(np.abs(W - stage_one.minimum_norm(known))),
         "<=",
         entry.tolerance,
-        **decides("2", "least norm"),
+        **of("2", "least norm"),
     )
     # The same from the set of optima: of a row with no noise the squared norm is a parabola in u.
     blank = np.zeros_like(W)
@@ -116,7 +107,7 @@ def _limit(entry: Vanishing, size: list[int], rng: np.random.Generator) -> Itera
         1,
         tolerance=entry.slope,
         source=OWN_CHECK,
-        **decides("2", "slope"),
+        **of("2", "slope"),
     )
     if (topics, v, tau) in SLOPES:
         yield row(
