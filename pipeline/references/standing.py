@@ -102,6 +102,20 @@ def strongest(row: Row) -> tuple[Row, Reference | None]:
     return tested[-1] if tested[-1][0].get("value") is None else tested[measured.index(measured[-1])]
 
 
+def measured_at(row: Row, scale: str) -> tuple[Row, Reference | None] | None:
+    """Return the row that tells what a scale measured of a gate, and the set it is from; None if it measured nothing.
+
+    Of what answers the gate's question that with most models. Without such, of what asked another: numbers that were
+    held against another bar are told all the same, though no verdict rests on them.
+    """
+    others = [(result, reference) for reference, result in row["references"] if not result["same"]]
+    for rows in (_evidence(row, scale), [each for each in others if each[0]["scale"] == scale]):
+        measured = [each for each in rows if each[0].get("value") is not None]
+        if measured:
+            return max(measured, key=lambda each: each[0].get("n") or 0)
+    return None
+
+
 def _evidence(row: Row, scale: str) -> list[tuple[Row, Reference | None]]:
     """Return the rows on a gate at a scale, each with the set it is from."""
     sets = [(result, reference) for reference, result in row["references"] if result["same"]]

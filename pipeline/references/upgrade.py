@@ -33,6 +33,7 @@ _UNSAID = {"interval": "", "fewest": None}  # what no older set says
 
 _CONDITION = re.compile(r"(value|lower end|upper end) \S+?(?:, not)? (<=|>=|<|>) (\S+?)(?=;|$)")
 _BOUND = re.compile(r"(?:value|lower end|upper end) (<=|>=|<|>) (\S+)")
+_AROUND = re.compile(r" is ([0-9.]+) ± ([0-9.]+)(%?)$")  # the end of a predicate
 _AT_LEAST = re.compile(r" at least ([0-9.]+)$")  # the end of a predicate
 
 
@@ -135,6 +136,8 @@ def _upgraded(row: dict[str, Any]) -> dict[str, Any]:
     conditions = tuple(
         Condition(WHAT[what], comparison, float(bound)) for what, comparison, bound in _CONDITION.findall(row["reason"])
     )
+    if len(conditions) == 1 and (around := _around(row["predicate"])):
+        conditions = around  # the reason of what failed names one of both ends
     failed = not conditions and row["verdict"] == "not reproduced"  # what was measured is not defined
     measured = Measured(row["value"], row["lo"], row["hi"], row["n"]) if conditions or failed else None
     reason = row["reason"]
@@ -158,6 +161,21 @@ def _upgraded(row: dict[str, Any]) -> dict[str, Any]:
         "size": gate.size(row["scale"]),
         "replicas_needed": gate.replicas(row["scale"]),
     }
+
+
+def _around(predicate: str) -> tuple[Condition, ...]:
+    """Return the conditions of a predicate that asks for a number within a margin; none of another one.
+
+    >>> [condition.text for condition in _around("variation of layer 2 is 7.721 ± 50%")]
+    ['value >= 3.861', 'value <= 11.58']
+    """
+    found = _AROUND.search(predicate)
+    if found is None:
+        return ()
+    middle, margin = float(found[1]), float(found[2])
+    margin *= middle / 100 if found[3] else 1
+    ends = ((">=", middle - margin), ("<=", middle + margin))
+    return tuple(Condition(WHAT["value"], comparison, float(f"{end:.4g}")) for comparison, end in ends)
 
 
 def _form(published: float, predicate: str) -> str:

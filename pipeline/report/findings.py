@@ -51,6 +51,13 @@ class Told:
         """Return what is told of a gate of this build, which has what the sets say as ``references``."""
         return cls(*standing.strongest(row), row)
 
+    @classmethod
+    def at(cls, row: Row, scale: str) -> Told | None:
+        """Return what was measured at a scale, None if nothing was: of what asked the gate's question that with most
+        models, else of what was held against another bar."""
+        found = standing.measured_at(row, scale)
+        return None if found is None else cls(*found, row)
+
     @property
     def scale(self) -> str:
         """Return what tells its scale if that is not the scale of this build, ``longer run``; else nothing."""

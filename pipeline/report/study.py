@@ -237,6 +237,25 @@ class StudyText:
         interval = "" if told.row["lo"] is None or told.row["hi"] is None else self.interval(claim, gate)
         return told.number(self._said("value", claim, gate), interval) + self._drawn(claim, gate)
 
+    def at(self, scale: str, claim: str, gate: str) -> str:
+        """Show what a scale measured, with its interval where it has one; or that it measured nothing.
+
+        For sentences that set scales, or several gates of one scale, side by side: `number` takes of each gate the
+        strongest evidence. Raises SandglassError for an unknown claim or gate.
+        """
+        if self._lacks_claims():
+            return self._said("value", claim, gate)
+        told = Told.at(self.study.gate(claim, gate), scale)
+        if told is None:
+            return NOT_MEASURED
+        call = f"at({scale!r}, {claim!r}, {gate!r})"
+        texts = {name: SAID[name][1](told.row) for name in ("value", "interval")}
+        value, interval = (
+            self._inline(f"{call} {name}", Markup(self.blocks.traced(self.study.id, told, SAID[name][0], text)))
+            for name, text in texts.items()
+        )
+        return f"{value} ({interval})" if texts["interval"] else value
+
     def says(self, claim: str, gate: str, holds: str, fails: str, open: str = "", untested: str = "") -> str:
         """Show the phrase that a gate's verdict chooses: ``holds``, ``fails`` or, where it is undecided, ``open``.
 
@@ -420,6 +439,7 @@ FUNCTIONS = (
     "published",
     "interval",
     "number",
+    "at",
     "says",
     "stands",
     "table",

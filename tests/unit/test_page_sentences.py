@@ -18,7 +18,7 @@ STUDIES = list(YAML(typ="safe").load((ROOT / "params.yaml").read_text(encoding="
 FOUND, DIFFERS = "What this reproduction found", "Where this reproduction differs from the text"
 FINDINGS = (3, 5)  # of a page: at least, at most
 GROWN = 6  # figures; a page with fewer is one of a study that is begun
-COMPUTED = re.compile(r"\{\{ *(?:says|stands|number|value|percent)\(")
+COMPUTED = re.compile(r"\{\{ *(?:says|stands|number|at|value|percent)\(")
 
 # Names that have a number: figures, sections, equations, models, probes, claims, years; what is code, and addresses.
 NAMES = re.compile(

@@ -158,6 +158,25 @@ def test_words_of_older_sets_are_theirs_and_name_comparisons_that_kept_their_mea
         assert comparison.unit == comparisons.MODEL, key
 
 
+def test_sizes_that_failed_in_older_sets_count_as_those_that_held(results: readme.Results) -> None:
+    """The reason of what failed names one end of the margin; today's gate asks for both."""
+    rows = {row["gate"]: row for row in results.gates["dyck"] or [] if row["claim"] == "13"}
+    for name in ("k=2, D=4, 2 layers: layer 2, size", "k=2, D=8, 2 layers: layer 2, size"):
+        found = [(row["verdict"], row["same"]) for kept, row in rows[name]["references"] if kept.name == "dyck"]
+        assert found == [(FAILS if "D=4" in name else HOLDS, True)]
+    frozen = frozen_claims("dyck").filter(pl.col("predicate").str.contains("±"), pl.col("claim") == "13")
+    measured = frozen.filter(pl.col("value").is_not_null()).select("study", "claim", "gate", "predicate").rows()
+    assert measured and set(measured) <= known_words().keys()
+
+
+def test_what_was_held_against_another_bar_is_told_for_its_scale(results: readme.Results) -> None:
+    row = next(row for row in results.gates["dyck"] or [] if (row["claim"], row["gate"]) == ("5", "M1"))
+    found, kept = standing.measured_at(row, "paper") or (None, None)
+    assert found and kept and not found["same"] and 3.5 < found["value"] < 3.6
+    assert standing.measured_at(row, "smoke") is None
+    assert standing.measured_at(row, "quick") == (row, None)
+
+
 def intervals(rows: pl.DataFrame) -> list[str]:
     return [interval(*row) for row in rows.select("mean", "ci_lo", "ci_hi").rows()]
 

@@ -346,6 +346,11 @@ def test_what_a_study_found_in_short_stands_on_the_index_too(ask: Callable[..., 
         ask("{% block finding %}{{ nothing() }}{% endblock %}", finding=True)
 
 
+def test_a_number_can_be_that_of_one_scale(ask: Callable[[str], str]) -> None:
+    html = ask("It is {{ at('quick', '1', 'mean') }}, at paper {{ at('paper', '1', 'mean') }}.")
+    assert "<p>It is <a>0.5</a> (<a>0.25 to 0.75</a>), at paper (not measured at this scale).</p>" in html
+
+
 def test_an_undecided_gate_has_words_of_its_own(ask: Callable[[str], str]) -> None:
     assert "<p>(undecided at this scale)</p>" in ask("{{ says('2', 'b', 'x', 'y') }}")
 
