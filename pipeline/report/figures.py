@@ -76,7 +76,8 @@ def larger(study: Study, name: str, scale: str) -> Reference | None:
     """
     above = SCALES[SCALES.index(scale) + 1 :]
     sets = [each for each in study.references if each.scale in above and each.has(_path(study, name, "svg"))]
-    missing = [len(_lacking(study, name, each)) for each in sets]
+    own = _own_words(study, name) if sets else set()
+    missing = [len(own - _words(_data(study, name, each))) for each in sets]
     sets = [each for each, count in zip(sets, missing, strict=True) if count == min(missing)]
     largest = max((each.scale for each in sets), key=above.index, default=None)
     sets = [each for each in sets if each.scale == largest]
@@ -86,11 +87,11 @@ def larger(study: Study, name: str, scale: str) -> Reference | None:
 
 def shows_all(study: Study, name: str, reference: Reference) -> bool:
     """Return whether the figure of a set tells apart all that the figure of this build does."""
-    return not _lacking(study, name, reference)
+    return _own_words(study, name) <= _words(_data(study, name, reference))
 
 
-def _lacking(study: Study, name: str, reference: Reference) -> set[str]:
-    return _words(pl.read_parquet(_path(study, name, "parquet"))) - _words(_data(study, name, reference))
+def _own_words(study: Study, name: str) -> set[str]:
+    return _words(pl.read_parquet(_path(study, name, "parquet")))
 
 
 def _fullest(study: Study, name: str, sets: list[Reference]) -> Reference:

@@ -248,13 +248,10 @@ class StudyText:
         told = Told.at(self.study.gate(claim, gate), scale)
         if told is None:
             return NOT_MEASURED
-        call = f"at({scale!r}, {claim!r}, {gate!r})"
-        texts = {name: SAID[name][1](told.row) for name in ("value", "interval")}
         value, interval = (
-            self._inline(f"{call} {name}", Markup(self.blocks.traced(self.study.id, told, SAID[name][0], text)))
-            for name, text in texts.items()
+            self._traced(f"at({scale!r}, {claim!r}, {gate!r}) {name}", name, told) for name in ("value", "interval")
         )
-        return f"{value} ({interval})" if texts["interval"] else value
+        return value if told.row["lo"] is None or told.row["hi"] is None else f"{value} ({interval})"
 
     def says(self, claim: str, gate: str, holds: str, fails: str, open: str = "", untested: str = "") -> str:
         """Show the phrase that a gate's verdict chooses: ``holds``, ``fails`` or, where it is undecided, ``open``.
@@ -293,7 +290,11 @@ class StudyText:
         call = f"{name}({claim!r}, {gate!r})"
         if self._lacks_claims():
             return self._inline(call, Markup(self.blocks.not_here()))
-        told, (column, words) = Told.of(self.study.gate(claim, gate)), SAID[name]
+        return self._traced(call, name, Told.of(self.study.gate(claim, gate)))
+
+    def _traced(self, call: str, name: str, told: Told) -> str:
+        """Return what `SAID` says of what is told, with a link to the row that it is from."""
+        column, words = SAID[name]
         text = words(told.row) or "not measured"
         return self._inline(call, Markup(self.blocks.traced(self.study.id, told, column, text)))
 
